@@ -393,10 +393,10 @@ class Nodes(Rows):
             ', '.join(local[t or factor][1] for t in tensors),
             f'(const td_scalar[]){{{", ".join({"S": "{}", "d": "td_float({})"}[local[n][0]].format(local[n][1]) for n in scalars)}}}'
             if scalars else 'NULL')
-        truths = [t for t in tensors if t in base.entry.get('truths', [])]
+        masks = [t for t in tensors if t in base.entry.get('masks', [])]
         # Both are the same product with what flows in, so that is `grad` in either.
         if name == base.c:
-            self.keep_formula(base, what, operand, Data([re.sub(rf'^{factor}$', 'grad', t) for t in tensors], truths, scalars, where,
+            self.keep_formula(base, what, operand, Data([re.sub(rf'^{factor}$', 'grad', t) for t in tensors], masks, scalars, where,
                                                         dtypes=DTYPES['float']), re.sub(rf'\b{factor}\b', 'grad', text))
         if n_steps < 2:
             return None
@@ -405,10 +405,10 @@ class Nodes(Rows):
             loops, in_order, scalars = self.loops_of[base.c, plain]
             return loops, len(tensors), *listed(in_order, scalars)
         loops = f'{name}_{what}_{operand}'
-        row = self.pointwise_row(loops, {'default': text}, tensors, truths, scalars, ['float'], 'same', where)
+        row = self.pointwise_row(loops, {'default': text}, tensors, masks, scalars, ['float'], 'same', where)
         self.emit_pointwise(loops, f'{base.schema.name}_backward' if what == 'grad' else f'{base.schema.name}_tangent', len(tensors),
                             self.cost(text), 'TD_PROMOTE_DEFAULT', 'same',
-                            sum(1 << i for i, t in enumerate(tensors) if t in truths), ['float'], row)
+                            sum(1 << i for i, t in enumerate(tensors) if t in masks), ['float'], row)
         self.loops_of[base.c, plain] = loops, ['' if t == factor else t for t in tensors], scalars
         return loops, len(tensors), *listed(tensors, scalars)
 
@@ -427,7 +427,7 @@ class Nodes(Rows):
                                                       'INV_SQRT_2PI', 'SQRT_2_OVER_PI', 'LN10', 'SQRT_PI_OVER_2'} - {
                 n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}:
             return None
-        formula = Formula(text, tensors, [t for t in tensors if t in base.entry.get('truths', [])], scalars, where)
+        formula = Formula(text, tensors, [t for t in tensors if t in base.entry.get('masks', [])], scalars, where)
         if not formula_functions_known(tree) or not all(formula.compiles_for(c) for c in GROUPS['float']):
             return None
         return text, tensors, scalars, sum(isinstance(n, (ast.BinOp, ast.Call, ast.UnaryOp, ast.Compare)) for n in ast.walk(tree))

@@ -41,12 +41,12 @@ class Chunk(Nodes):
         self.batchings, self.traits = {}, {}      # (rule, modes, form), members of td_op_traits -> the table's name
 
     # ---------------------------------------------------------------------------------------------- pointwise
-    def pointwise_row(self, name, formulas, operands, truths, parameters, groups, out, where, truths_stay=True, own_halves=False):
+    def pointwise_row(self, name, formulas, operands, masks, parameters, groups, out, where, bools_stay=True, own_halves=False):
         """Emit loops for the dtype groups and remember a row; returns the row's number."""
         columns = {}
         for group in groups:
             text = formulas.get(group, formulas['default'])
-            formula = Formula(text, operands, truths, parameters, where)
+            formula = Formula(text, operands, masks, parameters, where)
             for compute in GROUPS[group]:
                 column = 'bool' if group == 'bool' else compute
                 if group == 'bool' and 'int' in groups and 'bool' not in formulas:
@@ -61,7 +61,7 @@ class Chunk(Nodes):
                         self.loops.append(formula.emit(f'{name}_{side}', compute, real_out, operand))
                         columns[side] = f'{name}_{side}'
             of_bool = 'bool' in groups and group == ('bool' if 'bool' in formulas or 'int' not in groups else 'int')
-            columns.update(self.narrow(name, formula, group, 'bool' if out == 'bool' else 'same', of_bool and truths_stay))
+            columns.update(self.narrow(name, formula, group, 'bool' if out == 'bool' else 'same', of_bool and bools_stay))
             for half in ('bf16', 'f16') if group in ('float', 'wide') else ():
                 loop = formula.emit(f'{name}_{half}', half, 'bool' if out == 'bool' else 'same', own_halves=own_halves)
                 if loop:
@@ -74,7 +74,7 @@ class Chunk(Nodes):
         """See Note [Narrow integers].  of_bool: the formula is also that of bool."""
         columns = {}
 
-        for compute in [*(NARROW if group == 'int' else []), *(['truth'] if of_bool and (out == 'bool' or formula.keeps_truths()) else [])]:
+        for compute in [*(NARROW if group == 'int' else []), *(['truth'] if of_bool and (out == 'bool' or formula.keeps_bools()) else [])]:
             if compute == 'i8' and 'u8' in columns and formula.ignores_signs():
                 columns['i8'] = columns['u8']
                 continue
@@ -94,16 +94,16 @@ class Chunk(Nodes):
         if e.get('promote') == 'to_float':
             groups = [g for g in groups if g in ('float', 'wide', 'complex')]
         groups = [g for g in ('float', 'wide', 'complex', 'int', 'bool') if g in groups]
-        truths = e.get('truths', [])
+        masks = e.get('masks', [])
         name = op.c + suffix
-        row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where,
+        row = self.pointwise_row(name, formulas, tensors, masks, parameters, groups, e.get('out', 'same'), where,
                                  e.get('promote') != 'number', e.get('halves') == 'own')
         self.keep_formula(op, 'value', suffix[1:], Data(
-            tensors, truths, parameters, where, e.get('promote', 'default'), e.get('out', 'same'), [d for g in groups for d in DTYPES[g]],
+            tensors, masks, parameters, where, e.get('promote', 'default'), e.get('out', 'same'), [d for g in groups for d in DTYPES[g]],
             e.get('halves') == 'own'), value, {g: e[f'value_{g}'] for g in ('int', 'complex', 'bool') if f'value_{g}' in e})
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
-                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row, self.exact_out(op),
+                            sum(1 << i for i, t in enumerate(tensors) if t in masks), groups, row, self.exact_out(op),
                             'Scalar alpha=1)' in op.schema.text and parameters == ['alpha'], self.fitting(e, tensors, parameters) +
                             f' .op = &row_{op.c},' + (f' .choice = "{suffix[1:]}",' if suffix else ''))
         return name
@@ -139,13 +139,13 @@ class Chunk(Nodes):
         calls = sum(isinstance(n, (ast.Call, ast.Pow)) for n in ast.walk(ast.parse(str(text).strip(), mode='eval')))
         return 1 + 8 * calls
 
-    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row, exact=None, alpha=False, fits=''):
+    def emit_pointwise(self, name, title, n_in, cost, promote, out, masks, groups, row, exact=None, alpha=False, fits=''):
         mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g])
         exact = f'\n    .exact = {exact},' if exact else ''
         alpha = ' .alpha = true,' if alpha else ''
         self.code.append(f'''static const td_pointwise pw_{name} = {{
     .name = "{title}", .n_in = {n_in}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
-    .truths = {truths},{alpha}{fits} .dtypes = {mask},
+    .masks = {masks},{alpha}{fits} .dtypes = {mask},
     .rows = TD_LOOPS_AT({self.name}, {row}),{exact}
 }};
 ''')

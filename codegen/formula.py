@@ -24,7 +24,7 @@ MOST_STEPS = 240          # src/formula/formula.h has room for no more
 class Data:
     """A td_formula: expressions by kind over the same operands and parameters."""
     operands: list
-    truths: list
+    masks: list
     parameters: list
     where: str
     promote: str = 'default'
@@ -35,7 +35,7 @@ class Data:
     codes: dict = field(default_factory=dict)
 
     def add(self, kind, text):
-        tree = Formula(text, self.operands, self.truths, self.parameters, self.where).tree
+        tree = Formula(text, self.operands, self.masks, self.parameters, self.where).tree
         steps = self.encode(tree)
         if len(steps) > MOST_STEPS:
             raise FormulaError(f'{self.where}: {len(steps)} steps in {text!r}')
@@ -86,9 +86,9 @@ class Data:
             starts += [f'[{KINDS[kind]}] = {at}'] if at else []
             at += code.count(',') + 1
         mask = ' | '.join(f'1u << TD_{d}' for d in self.dtypes)
-        truths = sum(1 << i for i, o in enumerate(self.operands) if o in self.truths)
+        masks = sum(1 << i for i, o in enumerate(self.operands) if o in self.masks)
         names = ' '.join([*self.operands, *self.parameters])
-        head = [f'.dtypes = {mask}, .starts = {{{", ".join(starts) or 0}}}, .truths = {truths}',
+        head = [f'.dtypes = {mask}, .starts = {{{", ".join(starts) or 0}}}, .masks = {masks}',
                 f'.n_operands = {len(self.operands)}, .n_parameters = {len(self.parameters)}, .n_numbers = {len(self.numbers)}',
                 f'.promotion = TD_FORMULA_{PROMOTION[self.promote]}, .result = TD_FORMULA_{RESULT[self.out]}, .own_halves = {int(self.own_halves)}']
         return (f'struct {{ td_formula head; double numbers[{len(self.numbers)}]; char names[{len(names) + 1}]; uint8_t code[{at}]; }}',

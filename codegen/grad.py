@@ -8,7 +8,7 @@ is wanted; ``self.shape``, ``self.dtype`` and numbers in the node's state.  The 
 with create_graph the backward pass records itself.
 
 Values in a formula, by kind: T tensor, S scalar (td_scalar), i int, d float, b bool, L int list, D dtype, V device,
-s string, TL tensor list, M list of truths, and None."""
+s string, TL tensor list, M list of bools, and None."""
 import ast
 
 from .schema import Argument

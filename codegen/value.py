@@ -82,9 +82,9 @@ class FormulaError(Exception):
 class Formula:
     """One expression, to be emitted for several compute dtypes."""
 
-    def __init__(self, text, operands, truths, parameters, where):
-        """operands: names in order; truths: those that are conditions; parameters: names of scalars in order."""
-        self.text, self.operands, self.truths, self.parameters, self.where = text, operands, truths, parameters, where
+    def __init__(self, text, operands, masks, parameters, where):
+        """operands: names in order; masks: those that are conditions; parameters: names of scalars in order."""
+        self.text, self.operands, self.masks, self.parameters, self.where = text, operands, masks, parameters, where
         try:
             self.tree = ast.parse(str(text).strip(), mode='eval').body
         except SyntaxError as error:
@@ -93,15 +93,15 @@ class Formula:
     def is_arithmetic_of_two(self):
         """Whether loops for a single element on either side are worth their compilation: memory bounds them, not the formula."""
         used = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
-        return len(self.operands) == 2 and not self.truths and used >= set(self.operands) and isinstance(self.tree, ast.BinOp) and \
+        return len(self.operands) == 2 and not self.masks and used >= set(self.operands) and isinstance(self.tree, ast.BinOp) and \
             all(isinstance(node, (ast.Name, ast.Load, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div)) for node in ast.walk(self.tree))
 
     def emit(self, name, compute, out, single=None, own_halves=False):
         """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16', 'f16', 'u8', 'i8', 'i16' and 'truth' give None
         for formulas that aren't plain.  single: an operand of which there is one element for the whole run.
         own_halves: see Note [Halves of their own]."""
-        half, truths = compute if compute in ('bf16', 'f16') and not own_halves else None, compute == 'truth'
-        compute = 'f32' if half else 'u8' if truths else compute
+        half, booleans = compute if compute in ('bf16', 'f16') and not own_halves else None, compute == 'truth'
+        compute = 'f32' if half else 'u8' if booleans else compute
         ctype, kind, real = COMPUTE[compute]
         lines, cuts, used = [], [], {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
         counter, runs = 0, RUNS.get(compute, set())
@@ -148,7 +148,7 @@ class Formula:
                     return str(int(node.value)), 'b'
                 return number(node.value)
             if isinstance(node, ast.Name):
-                if node.id in self.truths:
+                if node.id in self.masks:
                     return f'x_{node.id}', 'b'
                 if node.id in self.operands or node.id in self.parameters:
                     return f'x_{node.id}', kind
@@ -241,14 +241,14 @@ class Formula:
             if operand == single:
                 body.append(f'    const {ctype} x_{operand} = *(const {ctype} *)runs[{i + 1}];')
             elif operand in used:
-                t = 'uint8_t' if operand in self.truths else ctype
+                t = 'uint8_t' if operand in self.masks else ctype
                 body.append(f'    const {t} *{operand} = (const {t} *)runs[{i + 1}];')
         for i, parameter in enumerate(self.parameters):
             if parameter in used:
                 body.append(f'    const {ctype} x_{parameter} = td_scalar_{compute}((const td_scalar *)params + {i});')
         if not used & set(self.parameters):
             body.append('    (void)params;')
-        inputs = [(f'x_{o}', truth if o in self.truths else ctype, f'{o}[i] != 0' if truths else f'{o}[i]') for o in self.operands
+        inputs = [(f'x_{o}', truth if o in self.masks else ctype, f'{o}[i] != 0' if booleans else f'{o}[i]') for o in self.operands
                   if o in used and o != single]
         whole = self._whole(runs) if out == 'same' else None
         if whole:
@@ -282,7 +282,7 @@ class Formula:
         return self._made_of(ast.Add, ast.Sub, ast.Invert, ast.USub, ast.Not, ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Constant,
                              ast.UnaryOp, ast.BoolOp, ast.Compare, calls={'where', 'truth', 'number'})
 
-    def keeps_truths(self):
+    def keeps_bools(self):
         """Whether 0 and 1 give 0 or 1, for any numbers."""
         closed = isinstance(self.tree, (ast.Compare, ast.BoolOp)) or self._made_of(
             calls={'where', 'truth', 'number', 'maximum', 'minimum', 'abs', 'sign', 'sgn'})
@@ -295,7 +295,7 @@ class Formula:
 
     def _as_function(self, name, out, used, lines, code):
         """The operands and parameters that are used, with their numbers, and the formula as an inline function of them."""
-        operands = [(i, o, o in self.truths) for i, o in enumerate(self.operands) if o in used]
+        operands = [(i, o, o in self.masks) for i, o in enumerate(self.operands) if o in used]
         parameters = [(i, p) for i, p in enumerate(self.parameters) if p in used]
         wants = [f'{"int" if truth else "float"} x_{o}' for _, o, truth in operands] + [f'float x_{p}' for _, p in parameters]
         return operands, parameters, [
@@ -349,7 +349,7 @@ class Formula:
               for i, o, truth in operands),
             '#pragma omp simd',
             '    for (int64_t i = 0; i < count / 2; i++)',
-            f'        out[i] = td_of_{"truths" if out == "bool" else "floats"}({value("low", "i")}, {value("high", "i")});',
+            f'        out[i] = td_of_{"bools" if out == "bool" else "floats"}({value("low", "i")}, {value("high", "i")});',
             '    if (count & 1)',
             f'        td_last_{result}(out + count / 2, {value("last", "count / 2")});',
             '}', '#endif', ''])
@@ -363,7 +363,7 @@ class Formula:
             function, arguments = names.get(type(tree.op)), [tree.left, tree.right]
         else:
             return None
-        plain = all(isinstance(a, ast.Name) and a.id in self.operands and a.id not in self.truths for a in arguments)
+        plain = all(isinstance(a, ast.Name) and a.id in self.operands and a.id not in self.masks for a in arguments)
         return (function, [a.id for a in arguments]) if function in runs and plain else None
 
     @staticmethod

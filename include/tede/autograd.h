@@ -2,7 +2,7 @@
  *
  * A tensor that requires a gradient is a leaf (td_set_requires_grad) or the result of operators on such.  Each
  * such operator leaves a node that knows how to turn gradients of its results into gradients of its operands;
- * td_backward walks the nodes from the roots. */
+ * td_backward traverses the nodes from the roots. */
 #ifndef TEDE_AUTOGRAD_H
 #define TEDE_AUTOGRAD_H
 #include <tede/tensor.h>

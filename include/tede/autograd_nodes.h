@@ -131,7 +131,7 @@ typedef struct td_custom {
 } td_custom;
 
 /* `name` is copied.  An edge per operand: nothing flows to members that are TD_NONE or require no gradient.  With gradients
- * disabled, or when no operand requires one, there is a node all the same; td_custom_wanted tells.  `custom` must
+ * disabled, or when no operand requires one, there is a node all the same; td_custom_wanted says.  `custom` must
  * outlive the node.  NULL with an error (then context is not dropped). */
 TD_API td_node *td_node_custom(const td_custom *custom, void *context, const char *name, int n_operands,
                                td_tensor *const *operands);
@@ -149,7 +149,7 @@ TD_API void td_custom_leave_undefined(td_node *node, int output);
 
 enum { TD_OUTPUT_DIRTY = 1, TD_OUTPUT_NOT_DIFFERENTIABLE = 2 };
 /* Make outputs[0..n) the node's results, by the rules of autograd.Function: marks[i] says which were written in place
- * (these must be among the operands) and which have no gradient.  An operand that is given back unchanged becomes a
+ * (these must be among the operands) and which have no gradient.  An operand that is returned unchanged becomes a
  * view of itself.  Members are owned by the caller and may be replaced (the old reference dropped); TD_NONE and tensors
  * of integers pass as they are.  With nothing wanted the outputs require no gradient. */
 TD_API int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *marks, int n_operands,

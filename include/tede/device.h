@@ -1,6 +1,6 @@
 /* tede/device.h: devices from outside.
  *
- * A device is a table of functions under a name: how memory is had and given back, how bytes travel, how many there are.
+ * A device is a table of functions under a name: how memory is allocated and freed, how bytes travel, how many there are.
  * With these alone every operator works on it, through the CPU: operands are copied there, results are copied back
  * (td_cpu_fallback, which the device registers for itself if it wants that).  What is worth it gets kernels of its own,
  * by td_register_kernel and td_register_boxed for (TD_KEY_DENSE, type).

@@ -92,7 +92,7 @@ typedef struct td_arg {
     uint8_t     kind;               /* td_value_kind */
     bool        optional;           /* Tensor?, int[]?, ...; for Tensor?[] the members are */
     bool        keyword_only;
-    bool        is_out;             /* of an out= overload; filled by position or name, given back as the result */
+    bool        is_out;             /* of an out= overload; filled by position or name, returned as the result */
     bool        is_mutable;         /* Tensor(a!): written; also results of in-place operators */
     bool        has_default;
     int8_t      list_size;          /* of int[2]: one number stands for so many; else 0 */
@@ -120,7 +120,7 @@ enum {
     TD_OP_HEAVY = 16777216,         /* much work per element: a product, an order */
     TD_OP_COPIES = 33554432,        /* gives its operand's elements in new memory: clone, _to_copy */
     TD_OP_UNINITIALIZED = 67108864, /* a factory that leaves its elements as it finds the memory: empty, empty_like, ... */
-    TD_OP_COUNTS_WRITES = 262144,   /* its kernel tells whether it counts as a write: resize_ to the same size doesn't */
+    TD_OP_COUNTS_WRITES = 262144,   /* its kernel reports whether it counts as a write: resize_ to the same size doesn't */
 };
 
 /* What an operator does besides computing, where its schema doesn't say it: its entry does, or who defines it at run time. */

@@ -31,7 +31,7 @@ typedef struct td_formula {
     uint32_t size;                  /* sizeof(td_formula) where it was compiled: it may grow at the end */
     uint32_t dtypes;                /* accepted after promotion: a bit each */
     uint16_t starts[TD_FORMULA_KINDS];      /* of the kinds' expressions; 0: none of its own, as TD_FORMULA_DEFAULT */
-    uint16_t truths;                /* a bit for each operand that is a condition: not promoted, read as bool */
+    uint16_t masks;                 /* a bit for each operand that is a condition: not promoted, read as bool */
     uint8_t  n_operands;            /* that are read element by element */
     uint8_t  n_parameters;          /* numbers that are the same for all elements */
     uint8_t  n_numbers;

@@ -1756,7 +1756,7 @@ TD_API int td_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor
         td_tensor *offset2bag, td_tensor *bag_size, td_tensor *max_indices, int64_t mode,
         bool scale_grad_by_freq, bool sparse, td_tensor *per_sample_weights, int64_t padding_idx, int64_t n_mask,
         const bool *mask) TD_MUST_USE;
-/* ``softmax(scale * query @ key.T + mask) @ value`` over the last two dimensions. A mask of truths says which keys take part, */
+/* ``softmax(scale * query @ key.T + mask) @ value`` over the last two dimensions. A boolean mask says which keys take part, */
 TD_API td_tensor *td_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value,
         td_tensor *attn_mask, double dropout_p, bool is_causal, const double *scale, bool enable_gqa);
 /* Attention of four-dimensional operands in one pass, and the logarithm of each row's sum of exponentials. */
@@ -3281,7 +3281,7 @@ TD_API td_tensor *td_values_backward(td_tensor *grad, td_tensor *self);
 TD_API td_tensor *td_coalesce(td_tensor *self);
 /* What coalesce gives. */
 TD_API td_tensor *td__coalesce(td_tensor *self);
-/* The same elements as a strided tensor; what is one already is given back. */
+/* The same elements as a strided tensor; one that is strided already is returned. */
 TD_API td_tensor *td_to_dense(td_tensor *self, td_dtype dtype, const bool *masked_grad);
 /* to_dense of a tensor of another layout. */
 TD_API td_tensor *td__to_dense(td_tensor *self, td_dtype dtype, const bool *masked_grad);

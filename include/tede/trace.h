@@ -1,7 +1,7 @@
 /* tede/trace.h: watching what a thread's calls do.
  *
- * A watcher is a function that hears of everything worth telling about the calls of one thread: operators, the loops that
- * they choose, how the iterator walks, memory taken and given back, copies that nobody asked for, calls of libraries,
+ * A watcher is a function that is notified of what the calls of one thread do: operators, the loops that
+ * they choose, how the iterator traverses its operands, memory allocated and freed, copies that nobody asked for, calls of libraries,
  * nodes of a backward pass.  tede.explain() and the profiler are watchers.
  *
  * Without a watcher nothing of this costs anything: operators are watched through a dispatch key, memory by taking the
@@ -18,7 +18,7 @@ typedef enum td_event_kind {
     TD_EVENT_CALL,        /* an operator begins: op, keys, n values (its arguments); pointer: the device's kernel, or NULL */
     TD_EVENT_RETURN,      /* it ends: op, n values (its results; none after a failure) */
     TD_EVENT_LOOP,        /* a pointwise loop was chosen: name, pointer (the function), numbers: instruction set, column */
-    TD_EVENT_ITERATE,     /* the iterator walks: n sizes that are left after merging (fastest first), strides in bytes by
+    TD_EVENT_ITERATE,     /* the iterator runs: n sizes that are left after merging (fastest first), strides in bytes by
                              operand (numbers[0] operands); numbers[1]: dimensions before */
     TD_EVENT_PARALLEL,    /* a loop was cut: numbers: length, grain, threads that may take part (1: not cut) */
     TD_EVENT_ALLOCATE,    /* numbers[0] bytes, as the allocator counts them; pointer: the block */
@@ -61,7 +61,7 @@ typedef struct td_recording td_recording;
 /* Record this thread's calls from now on; inputs are what a replay replaces.  NULL with an error if it is watched or
  * recorded already. */
 TD_API td_recording *td_record_begin(int n_inputs, td_tensor *const *inputs);
-/* Stop, and say what is to be given back by a replay.  -1 if the recording was of another thread, had failed (out of
+/* Stop, and say what a replay returns.  -1 if the recording was of another thread, had failed (out of
  * memory) or an output is no tensor that it has seen; it can only be released then. */
 TD_API int  td_record_end(td_recording *r, int n_outputs, td_tensor *const *outputs) TD_MUST_USE;
 /* Also ends it, if that wasn't done.  NULL is fine. */

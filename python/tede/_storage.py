@@ -279,10 +279,10 @@ class UntypedStorage(_C.StorageBase):
         size = dtype.itemsize // (2 if dtype.is_complex else 1)
         if size > 1:
             view = memoryview(self)
-            turned = bytearray(len(view))
+            swapped = bytearray(len(view))
             for k in range(size):
-                turned[k::size] = view[size - 1 - k::size]
-            view[:] = turned
+                swapped[k::size] = view[size - 1 - k::size]
+            view[:] = swapped
 
     def _typed_storage(self):
         return TypedStorage(wrap_storage=self, dtype=_C.uint8, _internal=True)

@@ -4,7 +4,7 @@
         y = x.t() + 1
 
 prints for each operator the line of Python, the overload and the dispatch keys, what autograd recorded, the kernel and the
-loop with its instruction set, how the iterator walked, threads, memory, views, and copies that nobody asked for.
+loop with its instruction set, how the iterator ran, threads, memory, views, and copies that nobody asked for.
 ``with tede.explain(show=False) as e:`` keeps it: `e.steps` is the tree, `e.text()`, `e.html(path)` and
 `e.chrome(path)` write it. As a decorator it explains each call of a function. From a shell:
 
@@ -49,10 +49,10 @@ class Explanation:
         """The outermost calls, in order: `tede._explain.record.Step`s."""
         return self._recorder.steps if self._recorder else []
 
-    def walk(self):
+    def traverse(self):
         """All calls and backward nodes, from the outside in."""
         for step in self.steps:
-            yield from step.walk()
+            yield from step.traverse()
 
     def text(self, inner=None, colours=False):
         from tede._explain.text import tree

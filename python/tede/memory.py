@@ -65,7 +65,7 @@ class Report:
 
 class track:
     """Follow the memory that this thread takes, as a context manager. Blocks of before are not seen; those that other threads
-    give back are taken for living."""
+    free are taken for living."""
 
     def __init__(self):
         self._live, self._open = {}, []
@@ -87,7 +87,7 @@ class track:
             self._live[pointer] = Block(numbers[0], operator, site or _site(), self._count)
             self._now += numbers[0]
             if self._now > self._most:
-                self._most, self._peak = self._now, None      # gathered when memory is first given back
+                self._most, self._peak = self._now, None      # gathered when memory is first freed
         elif kind == _FREE:
             if pointer not in self._live:
                 return

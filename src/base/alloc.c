@@ -57,7 +57,7 @@ struct cache {
 };
 
 static TD_TLS struct cache *mine;
-/* On a thread whose memory is watched the lists are hidden, so that all goes the long way, which tells. */
+/* On a thread whose memory is watched the lists are hidden, so that all takes the slow path, which reports. */
 static TD_TLS struct cache *hidden;
 
 /* Why the short way is closed: zero in the normal case.  No thread has lists before the allocator is ready or if it is

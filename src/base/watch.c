@@ -1,4 +1,4 @@
-/* One watcher per thread, silent while it is being told something: what it does isn't news. */
+/* One watcher per thread, which gets no events while it handles one: what it does isn't news. */
 #include "base/watch.h"
 
 #include <time.h>

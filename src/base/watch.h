@@ -11,9 +11,9 @@ typedef struct td_watch_state {
 extern TD_TLS td_watch_state td_watch_now;
 
 static inline bool td_watched(void) { return TD_UNLIKELY(td_watch_now.watcher != NULL); }
-/* Fills in the time and tells the watcher.  Only if td_watched(). */
+/* Fills in the time and passes the event to the watcher.  Only if td_watched(). */
 void td_tell(td_event *event);
-/* The short forms for what is told in several places. */
+/* The short forms for events of several sites. */
 #define TD_TELL(...)                                                                                                   \
     do {                                                                                                               \
         if (td_watched())                                                                                              \

@@ -16,15 +16,15 @@ int64_t td_cpu_fallback_count(void) { return __atomic_load_n(&taken, __ATOMIC_RE
 
 typedef struct pair { td_tensor *there, *here; bool written; } pair;
 
-/* A call that is being carried to the CPU.  Blocks of the lists and the pairs are one allocation. */
-typedef struct trip {
+/* A call that is marshalled to the CPU.  Blocks of the lists and the pairs are one allocation. */
+typedef struct marshalled_call {
     td_device   device;
     pair       *pairs;
     int         n_pairs;
     td_value   *values;
     td_tensor **members;
     size_t      bytes;
-} trip;
+} marshalled_call;
 
 static int count_tensors(const td_value *v)
 {
@@ -34,7 +34,7 @@ static int count_tensors(const td_value *v)
 static bool is_there(const td_tensor *x) { return x && x != TD_NONE && td_is_outside(x->device); }
 
 /* Its copy on the CPU: borrowed from the marshalled call. */
-static td_tensor *fetch(trip *t, td_tensor *x, bool written)
+static td_tensor *fetch(marshalled_call *t, td_tensor *x, bool written)
 {
     if (!is_there(x))
         return x;
@@ -52,7 +52,7 @@ static td_tensor *fetch(trip *t, td_tensor *x, bool written)
 
 /* One block holds pairs, values and list members. There is room for a pair per tensor of the call, so fetch()
  * never runs out. */
-static int prepare(trip *t, const td_op *op, const td_value *arguments)
+static int prepare(marshalled_call *t, const td_op *op, const td_value *arguments)
 {
     const td_op_info *info = &op->info;
     size_t n = (size_t)info->n_arguments, tensors = 0;
@@ -98,7 +98,7 @@ static int prepare(trip *t, const td_op *op, const td_value *arguments)
 }
 
 /* The device's tensor for one that the call gave: owned; takes over `here`. */
-static td_tensor *send_back(trip *t, td_tensor *here)
+static td_tensor *send_back(marshalled_call *t, td_tensor *here)
 {
     if (!here || here == TD_NONE || here->device.type != TD_CPU)
         return here;
@@ -113,7 +113,7 @@ static td_tensor *send_back(trip *t, td_tensor *here)
 }
 
 /* What an operator wrote to a copy, at its new shape if it was resized. Copies that were only read are dropped. */
-static int write_back(trip *t)
+static int write_back(marshalled_call *t)
 {
     for (int i = 0; i < t->n_pairs; i++) {
         pair *p = &t->pairs[i];
@@ -127,7 +127,7 @@ static int write_back(trip *t)
     return 0;
 }
 
-static int send_results(trip *t, const td_op *op, td_value *results)
+static int send_results(marshalled_call *t, const td_op *op, td_value *results)
 {
     int status = 0;
     for (int r = 0; r < op->info.n_results; r++) {
@@ -150,7 +150,7 @@ static int send_results(trip *t, const td_op *op, td_value *results)
 int td_cpu_fallback(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)context;
-    trip t = {0};
+    marshalled_call t = {0};
     __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
     if (td_check_same_device(op, arguments))
         return -1;

@@ -363,7 +363,7 @@ static int print_operands(printer *p, const td_formula_kernel *k, int c, const c
         snprintf(source, sizeof source, of >= 0 ? "in%d" : "r%d", of >= 0 ? of : -1 - of);
         snprintf(v->text, sizeof v->text, "x%d_%d", c, i);
         v->kind = in->kind;
-        if (call->formula->truths >> i & 1) {
+        if (call->formula->masks >> i & 1) {
             v->kind = 'b';
             td_text_add(&p->out, "        const int %s = %s != 0;\n", v->text, source);
         } else if (in == &f16 || in == &bf16) {

@@ -1,7 +1,7 @@
 /* Reading safetensors.
  *
  * The header is JSON of one shape only: an object of objects of known fields, and one object of strings.  So there is
- * no tree of values: the scanner of json.c walks the text once, fills flat tables, and nothing recurses.
+ * no tree of values: the scanner of json.c traverses the text once, fills flat tables, and nothing recurses.
  *
  * The rules beyond JSON's are the reference implementation's: the header begins with '{' and has at most 100 MB; no name
  * comes twice; the tensors' bytes lie one behind the other without overlap or gap, to the end of the file.  A file

@@ -29,7 +29,7 @@ bool td_bounds(int ndim, const int64_t *sizes, const int64_t *strides, int64_t *
     return !__builtin_sub_overflow(*high, *low, &span) && span < INT64_MAX;
 }
 
-/* Both shapes are walked from the inside out.  A chunk is a maximal run of self's dimensions that lie in memory like
+/* Both shapes are traversed from the inside out.  A chunk is a maximal run of self's dimensions that lie in memory like
  * one dimension; the new dimensions must split each chunk exactly. */
 bool td_view_strides(const td_tensor *self, int ndim, const int64_t *sizes, int64_t *strides)
 {

@@ -274,7 +274,7 @@ int td_record_end(td_recording *r, int n_outputs, td_tensor *const *outputs)
     for (int32_t i = 0; i < r->n_calls; i++) {
         const call *c = &r->calls[i];
         for (int32_t k = c->n_operands; k < c->n_numbers; k++) {
-            bool operand = false;               /* given back, as in-place operators give self */
+            bool operand = false;               /* returned, as in-place operators give self */
             for (int32_t o = 0; o < c->n_operands; o++)
                 operand |= c->numbers[o] == c->numbers[k];
             if (c->numbers[k] >= 0 && !operand) {

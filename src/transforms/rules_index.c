@@ -471,8 +471,8 @@ int td_rule_masked_scatter(td_batch *b)
 {
     td_tensor *self = td_operand(b, "self"), *mask = td_operand(b, "mask"), *source = td_operand(b, "source");
     int rank = self->ndim > mask->ndim ? self->ndim : mask->ndim;
-    TD_AUTO td_tensor *whole = td_expanded(b, self), *truths = td_expanded(b, mask), *given = td_expanded(b, source);
-    TD_AUTO td_tensor *x = td_padded(whole, rank), *m = td_padded(truths, rank);
+    TD_AUTO td_tensor *whole = td_expanded(b, self), *wide_mask = td_expanded(b, mask), *given = td_expanded(b, source);
+    TD_AUTO td_tensor *x = td_padded(whole, rank), *m = td_padded(wide_mask, rank);
     if (!x || !m || !given)
         return -1;
     int64_t sizes[TD_MAX_DIMS + 1];
@@ -515,7 +515,7 @@ int td_rule_masked_select(td_batch *b)
     if (rank < 0 || rank >= TD_MAX_DIMS)
         return rank < 0 ? -1 : td_error(TD_E_RUNTIME, "masked_select: too many dimensions");
     TD_AUTO td_tensor *front = td_front(b, self), *padded = td_padded(front, rank), *wide = td_expand(padded, rank + 1, sizes);
-    TD_AUTO td_tensor *truths = td_expand(mask, rank, sizes + 1), *line = td_reshape(truths, 1, (int64_t[]){-1});
+    TD_AUTO td_tensor *wide_mask = td_expand(mask, rank, sizes + 1), *line = td_reshape(wide_mask, 1, (int64_t[]){-1});
     TD_AUTO td_tensor *places = td_nonzero(line), *index = td_reshape(places, 1, (int64_t[]){-1});
     TD_AUTO td_tensor *flat = td_reshape(wide, 2, (int64_t[]){b->size, line ? line->numel : 0});
     return td_batch_give(b, 0, td_index_select(flat, 1, index), 0);
@@ -529,8 +529,8 @@ int td_rule_masked_scatter_backward(td_batch *b)
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, numel = 1;
     for (int d = 0; d < shape->count; d++)
         numel *= sizes[d + 1] = shape->ints[d];
-    TD_AUTO td_tensor *whole = td_expanded(b, grad), *truths = td_expanded(b, mask);
-    TD_AUTO td_tensor *padded = td_padded(truths, grad->ndim), *wide = whole ? td_expand(padded, whole->ndim, whole->sizes) : NULL;
+    TD_AUTO td_tensor *whole = td_expanded(b, grad), *wide_mask = td_expanded(b, mask);
+    TD_AUTO td_tensor *padded = td_padded(wide_mask, grad->ndim), *wide = whole ? td_expand(padded, whole->ndim, whole->sizes) : NULL;
     TD_AUTO td_tensor *chosen = td_mul(whole, wide), *from = td_reshape(chosen, 2, (int64_t[]){b->size, grad->numel});
     TD_AUTO td_tensor *line = td_reshape(wide, 2, (int64_t[]){b->size, grad->numel});
     TD_AUTO td_tensor *count = td_cumsum(line, 1, TD_I64), *one = td_wrapped_number(td_int(1)), *before = td_sub(count, one);

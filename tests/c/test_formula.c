@@ -38,7 +38,7 @@ TD_TEST(a_formula_says_what_it_reads_and_gives)
     CHECK(!(formula_of("aten::exp")->dtypes >> TD_I64 & 1));
     CHECK_EQ(compared->result, TD_FORMULA_TRUTH);
     CHECK_EQ(formula_of("aten::abs")->result, TD_FORMULA_REAL);
-    CHECK_EQ(chosen->truths, 1);
+    CHECK_EQ(chosen->masks, 1);
     CHECK(formula_of("aten::nextafter")->own_halves);
 }
 

@@ -12,7 +12,7 @@ def by_products(lib, q, k, v, mask):
 
 
 @pytest.mark.parametrize("queries, keys", [(5, 9), (13, 97), (49, 96), (100, 193), (145, 30)])
-@pytest.mark.parametrize("kind", ["plain", "causal", "truths", "numbers", "keys alone"])
+@pytest.mark.parametrize("kind", ["plain", "causal", "boolean", "numbers", "keys alone"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_gradients_are_those_of_products(lib, queries, keys, kind, dtype):
     """Blocks of queries and tiles of keys end everywhere; keys that no query sees have gradients of zero."""
@@ -21,14 +21,14 @@ def test_gradients_are_those_of_products(lib, queries, keys, kind, dtype):
     operands = [lib.randn(2, heads, length, width, dtype=lib.float64).to(dtype).requires_grad_()
                 for heads, length, width in ((4, queries, 20), (2, keys, 20), (2, keys, 35))]
     grad = lib.randn(2, 4, queries, 35, dtype=lib.float64).to(dtype)
-    seen = {"causal": lib.ones(queries, keys, dtype=lib.bool).tril(), "truths": lib.randn(2, 1, queries, keys) > -0.5,
+    seen = {"causal": lib.ones(queries, keys, dtype=lib.bool).tril(), "boolean": lib.randn(2, 1, queries, keys) > -0.5,
             "keys alone": lib.randn(2, 1, 1, keys) > 0}.get(kind)
-    if kind in ("truths", "keys alone"):
+    if kind in ("boolean", "keys alone"):
         seen[..., 0] = True
     mask = lib.randn(queries, keys, dtype=dtype) if kind == "numbers" else None
     added = mask if seen is None else lib.zeros(seen.shape, dtype=dtype).masked_fill(~seen, -float("inf"))
     found = lib.nn.functional.scaled_dot_product_attention(
-        *operands, attn_mask=seen if kind in ("truths", "keys alone") else mask, is_causal=kind == "causal", enable_gqa=True)
+        *operands, attn_mask=seen if kind in ("boolean", "keys alone") else mask, is_causal=kind == "causal", enable_gqa=True)
     expected = by_products(lib, *operands, added)
     pairs = zip((found, *lib.autograd.grad(found, operands, grad)),
                 (expected, *lib.autograd.grad(expected, operands, grad)))

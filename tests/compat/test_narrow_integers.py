@@ -79,7 +79,7 @@ def test_numbers_that_may_not_fit(lib, name, number):
             x.clamp(max=number)
 
 
-def test_truths_stay_truths(lib):
+def test_bools_stay_bools(lib):
     a, b = lib.tensor([[False], [True]]), lib.tensor([False, True])
     for function, plain in itertools.chain(COMPARISONS.items(), [(f, ARITHMETIC[f]) for f in ARITHMETIC if f != 'sub']):
         got = getattr(lib, function)(a, b)

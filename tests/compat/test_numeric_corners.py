@@ -121,10 +121,10 @@ def test_softmax_of_no_elements_takes_any_dtype(lib):
 
 
 def test_bools_are_sorted_into_buckets_of_numbers(lib):
-    truths = lib.tensor([True, False])
-    assert lib.bucketize(truths, lib.tensor([0., 1.])).tolist() == [1, 0]
+    bools = lib.tensor([True, False])
+    assert lib.bucketize(bools, lib.tensor([0., 1.])).tolist() == [1, 0]
     assert lib.searchsorted(lib.tensor([False, True]), lib.tensor([.5])).tolist() == [1]
-    for x, y in (truths, truths), (lib.tensor(1j), lib.ones(1)):
+    for x, y in (bools, bools), (lib.tensor(1j), lib.ones(1)):
         with pytest.raises(NotImplementedError, match='searchsorted_out_cpu'):
             lib.bucketize(x, y)
 

@@ -22,7 +22,7 @@ class OpInfo(ctypes.Structure):
 
 
 class FormulaData(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_uint32), ("dtypes", ctypes.c_uint32), ("starts", ctypes.c_uint16 * 4), ("truths", ctypes.c_uint16),
+    _fields_ = [("size", ctypes.c_uint32), ("dtypes", ctypes.c_uint32), ("starts", ctypes.c_uint16 * 4), ("masks", ctypes.c_uint16),
                 *((name, ctypes.c_uint8) for name in ("n_operands", "n_parameters", "n_numbers", "promotion", "result", "own_halves"))]
 
 
@@ -89,7 +89,7 @@ class Formula:
         count, n, length = self.data.n_operands + self.data.n_parameters, self.data.n_operands, ctypes.c_int()
         names = [_name(pointer, i, ctypes.byref(length))[:length.value].decode() for i in range(count)]
         self.operands, self.parameters = names[:n], names[n:]
-        self.truths = [o for i, o in enumerate(self.operands) if self.data.truths >> i & 1]
+        self.masks = [o for i, o in enumerate(self.operands) if self.data.masks >> i & 1]
 
     def accepts(self, dtype):
         return bool(self.data.dtypes >> CODES[dtype] & 1)
@@ -168,7 +168,7 @@ def source(dialect, kernels, more=None):
 
 def of_formula(name, formula, dtype):
     """The kernel that is one formula over operands of one dtype."""
-    inputs = ["bool" if o in formula.truths else dtype for o in formula.operands]
+    inputs = ["bool" if o in formula.masks else dtype for o in formula.operands]
     return Kernel(name, inputs, [(formula, dtype, list(range(len(inputs))))], [(0, formula.result(dtype))])
 
 

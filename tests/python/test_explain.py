@@ -43,9 +43,9 @@ def test_two_hundred_random_calls_are_told_as_they_were():
         steps = [*e.steps, e._recorder.outside]
         assert sum(s.allocations for s in steps) == after['allocations'] - before['allocations']
         assert sum(s.allocated - s.freed for s in steps) == after['allocated'] - before['allocated']
-        assert e.steps and all(s.kernel for s in e.walk())
-        assert all(name and name.endswith('_' + isa) for s in e.walk() for name, isa in s.loops)
-        assert all(bool(s.copied()) == (s.viewed() == [None]) for s in e.walk() if s.name in ('reshape', 'flatten', 'contiguous'))
+        assert e.steps and all(s.kernel for s in e.traverse())
+        assert all(name and name.endswith('_' + isa) for s in e.traverse() for name, isa in s.loops)
+        assert all(bool(s.copied()) == (s.viewed() == [None]) for s in e.traverse() if s.name in ('reshape', 'flatten', 'contiguous'))
         del result
     gc.enable()
 
@@ -62,7 +62,7 @@ def test_a_copy_is_told_where_storage_changes(name, call, copied):
     assert (y.data_ptr() != x.data_ptr()) == bool(copied)
 
 
-def test_a_step_knows_its_line_keys_kernel_and_walk():
+def test_a_step_knows_its_line_keys_kernel_and_iteration():
     x = tede.randn(4, 7, requires_grad=True)
     with tede.explain(show=False) as e:
         x[:, ::2] + 1          # this line
@@ -70,7 +70,7 @@ def test_a_step_knows_its_line_keys_kernel_and_walk():
     assert step.overload == 'add.Tensor' and step.site[2].endswith('# this line') and step.site[0] == __file__
     assert step.keys == ['Autograd', 'Dense', 'CPU'] and step.kernel == 'strided_add_tensor'
     assert step.loops[0][0].startswith('add_tensor_f32')
-    sizes, strides, operands, before = step.walks[0]
+    sizes, strides, operands, before = step.iterations[0]
     assert sizes == (4, 4) and strides[:2] == [(4, 16), (8, 28)] and (operands, before) == (3, 2)
     assert step.results[0].node == 'AddBackward0' and isinstance(step.arguments[0], Told)
 
@@ -80,11 +80,11 @@ def test_backward_nodes_are_told_with_what_they_release():
     y = (x * x).sum()
     with tede.explain(show=False) as e:
         y.backward()
-    nodes = [s for s in e.walk() if s.kind == 'node']
+    nodes = [s for s in e.traverse() if s.kind == 'node']
     assert [s.name for s in nodes] == ['SumBackward0', 'MulBackward0', 'AccumulateGrad']
     assert nodes[0].steps and nodes[1].released == 2
     text = e.text()
-    assert 'node     on thread MainThread, released 2 saved tensors' in text and 'given back' in text
+    assert 'node     on thread MainThread, released 2 saved tensors' in text and 'freed' in text
 
 
 def test_the_time_of_a_call_is_told_by_stages_and_without_what_watching_took():
@@ -93,7 +93,7 @@ def test_the_time_of_a_call_is_told_by_stages_and_without_what_watching_took():
         (x.t() + 1).sum()
     add = next(s for s in e.steps if s.name == 'add')
     assert {'dispatch', 'loop'} <= set(add.stages) and 0 < add.duration <= add.ended - add.began
-    for step in e.walk():
+    for step in e.traverse():
         told = sum(step.stages.values()) + sum(child.duration for child in step.steps)
         assert abs(told - step.duration) <= 0.2 * step.duration + 20_000
 
@@ -185,7 +185,7 @@ def test_text_page_and_trace_tell_the_same_calls(tmp_path, capsys):
     assert 'hidden copy' in page and 'work &lt;1&gt;' in page and 'http' not in page
     events = json.loads(e.chrome(tmp_path / 'trace.json'))['traceEvents']
     complete = [event for event in events if event['ph'] == 'X']
-    assert len(complete) == len(list(e.walk())) and all(event['dur'] >= 0 for event in complete)
+    assert len(complete) == len(list(e.traverse())) and all(event['dur'] >= 0 for event in complete)
 
 
 def test_a_script_is_explained_from_the_shell(tmp_path):

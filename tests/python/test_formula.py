@@ -84,7 +84,7 @@ def tensors_for(formula, dtype, finite=False):
     values = dict(zip(formula.operands, numbers_of(dtype, len(formula.operands))))
     if finite:
         values = {name: tede.where(x.abs() < 1e15, x, 1) for name, x in values.items()}
-    return {name: x.real > 0 if name in formula.truths and x.is_complex() else x > 0 if name in formula.truths else x for name, x in values.items()}
+    return {name: x.real > 0 if name in formula.masks and x.is_complex() else x > 0 if name in formula.masks else x for name, x in values.items()}
 
 
 def numbers_for(op, dtype):
@@ -314,7 +314,7 @@ def device():
 def test_a_device_gives_what_the_loops_give(device, n_operands, dtype):
     """All formulas of so many operands in one kernel, which compiles in a fraction of the time."""
     chosen = [(op, choice, fk.value(op.name, choice)) for op, choice in EVERY]
-    chosen = [(op, choice, f) for op, choice, f in chosen if len(f.operands) == n_operands and f.accepts(dtype) and not f.truths
+    chosen = [(op, choice, f) for op, choice, f in chosen if len(f.operands) == n_operands and f.accepts(dtype) and not f.masks
               and op.name not in REFUSED[fk.OPENCL]]
     calls = [(f, dtype, list(range(n_operands))) for *_, f in chosen]
     kernel = fk.Kernel("many", [dtype] * n_operands, calls, [(i, f.result(dtype)) for i, (*_, f) in enumerate(chosen)])

@@ -1,4 +1,4 @@
-"""TorchScript's names. Nothing is compiled: script and trace give back what they were given, and say so once.
+"""TorchScript's names. Nothing is compiled: script and trace return what they were passed, and say so once.
 
 A program that scripts its model runs as it is. Saving a scripted module, and loading one, is not there.
 """

@@ -49,7 +49,7 @@ def _outermost(steps):
 
 def page(steps, name=""):
     """The page as a string."""
-    every = [s for step in steps for s in step.walk()]
+    every = [s for step in steps for s in step.traverse()]
     calls = sum(s.kind == "call" for s in every)
     copies = sum(len(s.copies) for s in every) + sum(len(list(s.copying())) for s in _outermost(steps))
     allocated = sum(s.allocated for s in steps)
@@ -57,7 +57,7 @@ def page(steps, name=""):
            f"<title>tede: {html.escape(name or 'what ran')}</title><style>{_STYLE}</style>",
            f"<h1>What ran{': ' + html.escape(name) if name else ''}</h1>",
            f"<p>{calls} calls of operators, {size(allocated)} allocated, {copies} hidden cop{'y' if copies == 1 else 'ies'}. "
-           "Open a call to see which kernel it took, how its elements were walked and what it called. Times are without "
+           "Open a call to see which kernel it took, how its elements were traversed and what it called. Times are without "
            "what watching took.</p><input placeholder='show only calls that mention ...' aria-label='filter'><main>"]
     longest = max((s.duration for s in steps), default=0)
     for step in steps:

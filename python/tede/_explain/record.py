@@ -1,4 +1,4 @@
-"""From events, as the core tells them, to a tree of calls."""
+"""From events, as the core emits them, to a tree of calls."""
 import collections
 import linecache
 import math
@@ -34,7 +34,7 @@ class Step:
     site: (file, line, text) of the Python line, for calls that come from Python.
     keys: the names of the dispatch keys, the one that was taken first.
     kernel: the device's kernel. loops: (function, instruction set) of pointwise loops.
-    walks: (sizes, strides by operand, number of operands, dimensions before) of the iterator.
+    iterations: (sizes, strides by operand, number of operands, dimensions before) of the iterator.
     parallel: (length, grain, threads). libraries: (function, sizes). copies: (Told, why, bytes).
     allocated, freed: bytes, those of steps inside included. saved: (node, Told).
     began, ended: nanoseconds, with what listening took; duration: without. stages: of that, {stage: nanoseconds}: from the
@@ -46,7 +46,7 @@ class Step:
         self.kind, self.name, self.began, self.ended = kind, name, began, began
         self.schema, self.flags, self.arguments, self.results, self.site = "", 0, (), (), None
         self.keys, self.kernel, self.failed = [], "", False
-        self.loops, self.walks, self.parallel, self.libraries, self.copies, self.saved, self.steps = ([] for _ in range(7))
+        self.loops, self.iterations, self.parallel, self.libraries, self.copies, self.saved, self.steps = ([] for _ in range(7))
         self.allocated = self.freed = self.allocations = self.released = 0
         self.thread = (0, "")
         self.stages, self._stage, self._mark, self._lost = {}, "dispatch", began, 0
@@ -86,16 +86,16 @@ class Step:
     def copying(self):
         """(who asked, the call that copied) of what copied() counts."""
         if self.kind == "call" and not self.flags & _COPIES:
-            for outer in self.walk():
+            for outer in self.traverse():
                 for step in outer.steps:
                     if step.flags & _COPIES and step.results and isinstance(step.results[0], Told) and step.viewed() == [None]:
                         yield outer, step
 
-    def walk(self):
+    def traverse(self):
         """This step and all inside it."""
         yield self
         for step in self.steps:
-            yield from step.walk()
+            yield from step.traverse()
 
 
 def told(value):
@@ -119,7 +119,7 @@ class Recorder:
 
     def __init__(self):
         self.steps, self._open = [], []
-        self.outside = Step("outside", "", 0)      # memory taken and given back between the calls
+        self.outside = Step("outside", "", 0)      # memory allocated and freed between the calls
         self._lost = 0                             # nanoseconds spent here
         self.began = self.ended = 0
 
@@ -134,9 +134,9 @@ class Recorder:
         while self._open:
             self._close(self.ended)
 
-    def walk(self):
+    def traverse(self):
         for step in self.steps:
-            yield from step.walk()
+            yield from step.traverse()
 
     def _open_step(self, kind, name, when):
         step = Step(kind, name, when)
@@ -187,7 +187,7 @@ class Recorder:
         elif kind == LOOP:
             step.loops.append((symbols.name_of(pointer), ("v2", "v3", "v4")[numbers[0]]))
         elif kind == ITERATE:
-            step.walks.append((*more, numbers[0], numbers[1]))
+            step.iterations.append((*more, numbers[0], numbers[1]))
         elif kind == PARALLEL:
             step.parallel.append(numbers[:3])
         elif kind == ALLOCATE:

@@ -45,7 +45,7 @@ def notes(step):
         yield "node", f"on thread {step.thread[1]}" + \
             (f", released {step.released} saved tensor{'s' * (step.released != 1)}" if step.released else "")
         if step.allocated or step.freed:
-            yield "memory", f"{size(step.allocated)} allocated" + (f", {size(step.freed)} given back" if step.freed else "")
+            yield "memory", f"{size(step.allocated)} allocated" + (f", {size(step.freed)} freed" if step.freed else "")
         yield from _time(step)
         return
     chosen = why_overload(step)
@@ -64,12 +64,12 @@ def notes(step):
         yield "formula", formula
     for name, isa in step.loops:
         yield "loop", f"{name or 'loop'} (x86-64-{isa})"
-    for sizes, strides, operands, before in step.walks:
+    for sizes, strides, operands, before in step.iterations:
         text = f"{operands} operands over {' x '.join(map(str, reversed(sizes)))}"
         if before != len(sizes):
             text += f", {before} dimension{'s' * (before != 1)} merged into {len(sizes)}"
         apart = why_apart(sizes, strides, _operands(step, operands))
-        yield "walk", text + (f"; {apart}" if apart else "")
+        yield "iterates", text + (f"; {apart}" if apart else "")
     for length, grain, threads in step.parallel:
         yield "threads", f"{length} in pieces of {grain} on {threads} thread{'s' * (threads != 1)}"
     for name, sizes in step.libraries:
@@ -86,7 +86,7 @@ def notes(step):
     if step.allocated:
         lies = [f"{v.data:#x}" for v, owner in zip(_tensors(step.results), step.viewed()) if v.data and not owner]
         yield "memory", f"{size(step.allocated)} allocated in {step.allocations} block{'s' * (step.allocations != 1)}" + \
-                        (f", {size(step.freed)} given back" if step.freed else "") + (f"; the result lies at {', '.join(lies)}" if lies else "")
+                        (f", {size(step.freed)} freed" if step.freed else "") + (f"; the result lies at {', '.join(lies)}" if lies else "")
     yield from _time(step)
     if step.failed:
         yield "fail", "ended with an error, or has no result"
@@ -107,7 +107,7 @@ def _tensors(values):
 
 
 def _operands(step, count):
-    """What to call the operands of a walk: results come first, then the arguments that are tensors."""
+    """What to call the operands of the iterator: results come first, then the arguments that are tensors."""
     names = [name for name, _ in step.tensors()]
     return ["the result", *names] if count == len(names) + 1 else [f"operand {i}" for i in range(count)]
 
@@ -143,7 +143,7 @@ def _lines(step, indent, inner, out, colours):
         for child in step.steps:
             _lines(child, indent + "    ", inner, out, colours)
     elif step.steps:
-        out.append(f"{indent}  {dim}inside   {end}{sum(1 for _ in step.walk()) - 1} calls")
+        out.append(f"{indent}  {dim}inside   {end}{sum(1 for _ in step.traverse()) - 1} calls")
 
 
 def tree(steps, inner=True, colours=False):

@@ -1,4 +1,4 @@
-"""Distributions made of others: transformed, with batch dimensions turned into an event."""
+"""Distributions made of others: transformed, with batch dimensions as dimensions of the event."""
 import tede
 from tede.distributions import constraints
 from tede.distributions.distribution import Distribution

@@ -119,7 +119,7 @@ def _lowered(cls, number):
         def lifted(x):
             if not isinstance(x, Tensor):
                 return x
-            for operand, value in zip(operands, values):        # given back: as itself, so that it can be marked as written
+            for operand, value in zip(operands, values):        # returned: as itself, so that it can be marked as written
                 if x is value and operand is not value:
                     return operand
             return _C._transform_wrap(x)

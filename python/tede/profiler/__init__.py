@@ -1,4 +1,4 @@
-"""Where the time goes: PyTorch's profiler interface over what the core tells of its calls.
+"""Where the time goes: PyTorch's profiler interface over the events that the core emits.
 
     with tede.profiler.profile(record_shapes=True) as prof:
         with tede.profiler.record_function("forward"):
@@ -6,7 +6,7 @@
     print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
     prof.export_chrome_trace("trace.json")
 
-Times are in microseconds and contain what listening costs, about a microsecond an event; `tede.explain` tells more of
+Times are in microseconds and contain what listening costs, about a microsecond an event; `tede.explain` reports more of
 each call and costs more.
 """
 from tede.profiler._averages import EventList, FunctionEvent, FunctionEventAvg  # noqa: F401

@@ -7,7 +7,7 @@ class FunctionEvent:
     """One call: name, when (us since the profile began), how long, what memory it took, what was called inside.
 
     cpu_time_total: microseconds; self_cpu_time_total: without the calls inside. cpu_memory_usage: bytes taken less those
-    given back; self_cpu_memory_usage: without the calls inside.
+    freed; self_cpu_memory_usage: without the calls inside.
     """
 
     __slots__ = ("name", "key", "thread", "start", "end", "cpu_children", "cpu_parent", "input_shapes", "stack", "kind",

@@ -105,8 +105,8 @@ td_tensor *td_sparse_mm(td_tensor *self, td_tensor *mat2)
         TD_AUTO td_tensor *right = td_sparse_coo(mat2), *a = right ? td_transpose(right, 0, 1) : NULL,
                           *b = td_transpose(self, 0, 1);
         TD_AUTO td_tensor *product = a && b ? times_dense(a, b) : NULL;
-        TD_AUTO td_tensor *turned = product ? td_transpose(product, 0, 1) : NULL;
-        return td_contiguous(turned);
+        TD_AUTO td_tensor *transposed = product ? td_transpose(product, 0, 1) : NULL;
+        return td_contiguous(transposed);
     }
     if (td_is_coo(self) != td_is_coo(mat2))
         return td_fail(TD_E_RUNTIME, "addmm: computation on CPU is not implemented for %s + %s @ %s",
@@ -249,7 +249,7 @@ td_tensor *td_sparse_matmul(td_tensor *self, td_tensor *other)
 
 td_tensor *td_sparse_linear(td_tensor *input, td_tensor *weight, td_tensor *bias)
 {
-    TD_AUTO td_tensor *turned = td_t(weight), *product = td_matmul(input, turned);
+    TD_AUTO td_tensor *transposed = td_t(weight), *product = td_matmul(input, transposed);
     return bias == TD_NONE ? td_ref(product) : td_add(product, bias);
 }
 
@@ -289,8 +289,8 @@ static td_tensor *sampled(td_tensor *pattern, td_tensor *left, td_tensor *right)
         return NULL;
     const td_sparse *s = td_sparse_of(elements);
     TD_AUTO td_tensor *row = td_select_int(s->indices, 0, 0), *column = td_select_int(s->indices, 0, 1);
-    TD_AUTO td_tensor *rows = td_index_select(left, 0, row), *columns = td_index_select(right, 1, column), *turned = td_t(columns);
-    TD_AUTO td_tensor *products = td_mul(rows, turned), *values = td_sum_over(products, 1, (int64_t[]){1}, false);
+    TD_AUTO td_tensor *rows = td_index_select(left, 0, row), *columns = td_index_select(right, 1, column), *transposed = td_t(columns);
+    TD_AUTO td_tensor *products = td_mul(rows, transposed), *values = td_sum_over(products, 1, (int64_t[]){1}, false);
     return values ? td_view(values, td_sparse_of(pattern)->values->ndim, td_sparse_of(pattern)->values->sizes) : NULL;
 }
 
@@ -309,7 +309,7 @@ td_tensor *td_op__sparse_sparse_matmul(td_tensor *self, td_tensor *other) { retu
 /* For the left factor grad B^H, for the right one A^H grad, both sparse, each cut to the factor's own pattern. */
 td_tensor *td_op_sparse_sparse_matmul_backward(td_tensor *grad, td_tensor *a, td_tensor *b, bool left)
 {
-    TD_AUTO td_tensor *g = td_sparse_coo(grad), *turned = td_t(left ? b : a), *adjoint = td_conj_physical(turned);
+    TD_AUTO td_tensor *g = td_sparse_coo(grad), *transposed = td_t(left ? b : a), *adjoint = td_conj_physical(transposed);
     TD_AUTO td_tensor *product = g && adjoint ? td_mm(left ? g : adjoint, left ? adjoint : g) : NULL,
                       *mask = td_sparse_settled(left ? a : b);
     return product && mask ? td_sparse_mask(product, mask) : NULL;

@@ -24,7 +24,7 @@ static td_tensor *rows_of(td_tensor *x, int n, const int64_t *rows)
  * exchanged by naming the other layout (and transposing blocks); batch and dense dimensions move among themselves. */
 static td_tensor *turn_compressed(td_tensor *x, int a, int b)
 {
-    static const int turned[] = {[TD_SPARSE_CSR] = TD_SPARSE_CSC, [TD_SPARSE_CSC] = TD_SPARSE_CSR, [TD_SPARSE_BSR] = TD_SPARSE_BSC,
+    static const int transposed[] = {[TD_SPARSE_CSR] = TD_SPARSE_CSC, [TD_SPARSE_CSC] = TD_SPARSE_CSR, [TD_SPARSE_BSR] = TD_SPARSE_BSC,
                                  [TD_SPARSE_BSC] = TD_SPARSE_BSR};
     const td_sparse *s = td_sparse_of(x);
     const int batch = x->ndim - 2 - s->dense_dim, blocked = 2 * td_is_blocked(s->layout);
@@ -33,7 +33,7 @@ static td_tensor *turn_compressed(td_tensor *x, int a, int b)
     sizes[a] = x->sizes[b], sizes[b] = x->sizes[a];
     if (a == batch && b == batch + 1) {
         TD_AUTO td_tensor *values = blocked ? td_transpose_int(s->values, batch + 1, batch + 2) : td_ref(s->values);
-        return td_compressed_new(turned[s->layout], x->ndim, sizes, s->dense_dim, s->indices, s->plain, values);
+        return td_compressed_new(transposed[s->layout], x->ndim, sizes, s->dense_dim, s->indices, s->plain, values);
     }
     if (b < batch) {
         TD_AUTO td_tensor *indices = td_transpose_int(s->indices, a, b), *plain = td_transpose_int(s->plain, a, b);
@@ -117,9 +117,9 @@ td_tensor *td_sparse_transpose_int(td_tensor *self, int64_t dim0, int64_t dim1)
 
 int td_sparse_transpose_(td_tensor *self, int64_t dim0, int64_t dim1)
 {
-    TD_AUTO td_tensor *turned = td_sparse_transpose_int(self, dim0, dim1);
-    return !turned ? -1 : td_tensor_layout(turned) != td_tensor_layout(self) ? (td_layout_refuse("transpose_", self), -1)
-                                                                             : td_layout_take(self, turned);
+    TD_AUTO td_tensor *transposed = td_sparse_transpose_int(self, dim0, dim1);
+    return !transposed ? -1 : td_tensor_layout(transposed) != td_tensor_layout(self) ? (td_layout_refuse("transpose_", self), -1)
+                                                                             : td_layout_take(self, transposed);
 }
 
 /* Up to the last sparse dimension a row of zero indices, which changes no order; behind it a dimension of the values. */

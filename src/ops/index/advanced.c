@@ -535,10 +535,10 @@ td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask)
     TD_AUTO td_tensor *wide = td_expand(self, ndim, sizes);
     TD_AUTO td_tensor *wide_mask = td_expand(mask, ndim, sizes);
     TD_AUTO td_tensor *x = wide ? td_make_contiguous(wide) : NULL;
-    TD_AUTO td_tensor *truths = wide_mask ? td_as_contiguous(wide_mask, TD_BOOL) : NULL;
-    if (!x || !truths)
+    TD_AUTO td_tensor *bools = wide_mask ? td_as_contiguous(wide_mask, TD_BOOL) : NULL;
+    if (!x || !bools)
         return NULL;
-    selection w = {.size = td_itemsize(x), .n = x->numel, .from = x->data, .mask = (const uint8_t *)truths->data};
+    selection w = {.size = td_itemsize(x), .n = x->numel, .from = x->data, .mask = (const uint8_t *)bools->data};
     w.each = w.n / PARTS + 1 > LEAST ? w.n / PARTS + 1 : LEAST;
     const int64_t parts = (w.n + w.each - 1) / w.each;
     td_parallel_for(0, parts, 1, count_parts, &w);
@@ -591,19 +591,19 @@ int td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source)
     if (self->device.type == TD_META)
         return 0;
     TD_AUTO td_tensor *wide_mask = td_expand(mask, self->ndim, self->sizes);
-    TD_AUTO td_tensor *truths = wide_mask ? td_as_contiguous(wide_mask, TD_BOOL) : NULL;
+    TD_AUTO td_tensor *bools = wide_mask ? td_as_contiguous(wide_mask, TD_BOOL) : NULL;
     TD_AUTO td_tensor *own = td_apart(source, self);
     TD_AUTO td_tensor *from = own ? td_make_contiguous(own) : NULL;
-    if (!truths || !from)
+    if (!bools || !from)
         return -1;
-    if (count_true(truths) > from->numel)
+    if (count_true(bools) > from->numel)
         return td_error(TD_E_RUNTIME, "masked_scatter: expected self to have no more true positions in the mask than elements in "
                         "source: Number of elements of source < number of ones in mask");
     TD_AUTO td_tensor *x = td_writable(self, (td_dtype)self->dtype);
     if (!x)
         return -1;
     if (from->numel) {
-        const uint8_t *m = (const uint8_t *)truths->data;
+        const uint8_t *m = (const uint8_t *)bools->data;
         switch (td_itemsize(x)) {
         case 1: SCATTER(uint8_t); break;
         case 2: SCATTER(uint16_t); break;

@@ -135,7 +135,7 @@ void td_plan_make(td_plan *plan, int ndim, const int64_t *sizes, int count, td_t
 
 typedef enum kind { DIRECT, CONVERT, GATHER, REPEATED, SINGLE } kind;
 
-typedef struct walk {
+typedef struct loop_state {
     const td_plan  *plan;
     td_loop        *loop;
     const void     *params;
@@ -154,7 +154,7 @@ typedef struct walk {
     size_t          size[TD_MAX_OPERANDS];          /* of an element, as stored */
     size_t          compute_size[TD_MAX_OPERANDS];
     td_convert_run *convert[TD_MAX_OPERANDS];       /* NULL if stored in the compute dtype */
-} walk;
+} loop_state;
 
 /* Where rows begin: a position in dimensions 1 and up. */
 typedef struct position {
@@ -216,7 +216,7 @@ static void rows_out(size_t size, const char *block, char *row, int64_t along, i
 }
 
 /* Copy `rows` whole rows of operand k from `from` on into `block`, or out of it. */
-static void copy_rows(const walk *w, int k, const position *from, int64_t rows, char *block, bool out)
+static void copy_rows(const loop_state *w, int k, const position *from, int64_t rows, char *block, bool out)
 {
     const td_plan *plan = w->plan;
     const int64_t *strides = plan->strides[k];
@@ -247,7 +247,7 @@ static void copy_rows(const walk *w, int k, const position *from, int64_t rows, 
 }
 
 /* Operand k's elements into its block: those of `rows` rows, or n elements of one row from `column` on. */
-static void fill_block(const walk *w, int k, const position *at, int64_t rows, int64_t column, int64_t n, char *block,
+static void fill_block(const loop_state *w, int k, const position *at, int64_t rows, int64_t column, int64_t n, char *block,
                        char *temporary)
 {
     const td_plan *plan = w->plan;
@@ -262,7 +262,7 @@ static void fill_block(const walk *w, int k, const position *at, int64_t rows, i
 }
 
 /* n times operand k's element, which is converted once. */
-static void fill_single(const walk *w, int k, const char *element, int64_t n, char *block)
+static void fill_single(const loop_state *w, int k, const char *element, int64_t n, char *block)
 {
     char value[16];
     if (w->convert[k]) {
@@ -273,7 +273,7 @@ static void fill_single(const walk *w, int k, const char *element, int64_t n, ch
 }
 
 /* An output's block, converted back and stored where its elements belong: the inverse of fill_block. */
-static void empty_block(const walk *w, int k, const position *at, int64_t rows, int64_t column, int64_t n, char *block,
+static void empty_block(const loop_state *w, int k, const position *at, int64_t rows, int64_t column, int64_t n, char *block,
                         char *temporary)
 {
     const td_plan *plan = w->plan;
@@ -288,7 +288,7 @@ static void empty_block(const walk *w, int k, const position *at, int64_t rows, 
 }
 
 /* Whole rows of a matrix, where every operand is DIRECT, or a block that stays or that an element fills. */
-static void run_rows(const walk *w, int64_t from, int64_t to, char *const *blocks)
+static void run_rows(const loop_state *w, int64_t from, int64_t to, char *const *blocks)
 {
     const td_plan *plan = w->plan;
     const int64_t n = plan->sizes[0];
@@ -316,7 +316,7 @@ static void run_rows(const walk *w, int64_t from, int64_t to, char *const *block
 
 /* Blocks [from, to), which one thread takes.  `scratch` is 64-byte aligned: first the temporary for conversion, then a block for
  * each operand that isn't DIRECT.  Each block is filled, computed and emptied while it is in the first cache. */
-static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
+static void run_blocks(const loop_state *w, int64_t from, int64_t to, char *scratch)
 {
     const td_plan *plan = w->plan;
     char *ptrs[TD_MAX_OPERANDS], *blocks[TD_MAX_OPERANDS], *temporary = scratch;
@@ -398,7 +398,7 @@ static void blocks_body(void *context, int64_t from, int64_t to)
 /* Tiles instead of pieces of rows: where an operand's fastest dimension is not the first one (it is transposed), iterating
  * along rows would fetch a cache line for each of its elements.  Such operands pass through blocks of a tile's size; then
  * the loop runs row by row of the tile, in which the others lie as they would without tiles. */
-static void tile_in(const walk *w, int k, const char *at, char *block, char *temporary, int64_t along, int64_t across)
+static void tile_in(const loop_state *w, int k, const char *at, char *block, char *temporary, int64_t along, int64_t across)
 {
     char *native = w->convert[k] ? temporary : block;
     const int64_t size = (int64_t)w->size[k], step = w->plan->strides[k][0];
@@ -411,7 +411,7 @@ static void tile_in(const walk *w, int k, const char *at, char *block, char *tem
         w->convert[k](block, native, along * across);
 }
 
-static void tile_out(const walk *w, int k, char *at, char *block, char *temporary, int64_t along, int64_t across)
+static void tile_out(const loop_state *w, int k, char *at, char *block, char *temporary, int64_t along, int64_t across)
 {
     char *native = w->convert[k] ? temporary : block;
     if (w->convert[k])
@@ -421,7 +421,7 @@ static void tile_out(const walk *w, int k, char *at, char *block, char *temporar
 
 /* One tile, `at` being its corner in each operand.  GATHER is transposed as a whole before and after, CONVERT goes row by row.
  * A SINGLE block is filled again only where the next row has another element. */
-static void run_tile(const walk *w, char *const *at, char *const *blocks, char *temporary, int64_t along, int64_t across)
+static void run_tile(const loop_state *w, char *const *at, char *const *blocks, char *temporary, int64_t along, int64_t across)
 {
     const td_plan *plan = w->plan;
     char *ptrs[TD_MAX_OPERANDS];
@@ -452,7 +452,7 @@ static void run_tile(const walk *w, char *const *at, char *const *blocks, char *
 }
 
 /* Tiles [from, to), which one thread takes: the two tiled dimensions by td_tile_at, all others by division of what is left. */
-static void run_tiles(const walk *w, int64_t from, int64_t to, char *scratch)
+static void run_tiles(const loop_state *w, int64_t from, int64_t to, char *scratch)
 {
     const td_plan *plan = w->plan;
     char *blocks[TD_MAX_OPERANDS], *temporary = scratch;
@@ -489,7 +489,7 @@ static void tiles_body(void *context, int64_t from, int64_t to)
 }
 
 /* The dimension in which some input that must be gathered is contiguous; 0 if there is none or it's too small. */
-static int find_across(const walk *w)
+static int find_across(const loop_state *w)
 {
     const td_plan *plan = w->plan;
     for (int k = w->n_out; k < plan->count; k++)
@@ -501,7 +501,7 @@ static int find_across(const walk *w)
 
 /* Sizes of tiles: 128 x 32 elements, halved until the blocks fit the scratch memory, across first, since long rows cost fewer calls
  * of the loop, but not below 8, which are half a cache line of float32.  They depend on shapes and dtypes alone. */
-static bool run_as_tiles(walk *w, size_t widest, int64_t cost)
+static bool run_as_tiles(loop_state *w, size_t widest, int64_t cost)
 {
     const td_plan *plan = w->plan;
     if (!(w->across = find_across(w)))
@@ -556,7 +556,7 @@ static bool is_constant(const td_plan *plan, int k, int from)
 }
 
 /* Where one input is a single element along each row, and all else direct: by the loop that takes it so, without a block. */
-static bool read_singles(walk *w, td_loop *const *singles)
+static bool read_singles(loop_state *w, td_loop *const *singles)
 {
     int found = 0;
     for (int k = 0; k < w->plan->count; k++) {
@@ -578,7 +578,7 @@ static bool read_singles(walk *w, td_loop *const *singles)
 static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands, const td_dtype *compute, td_loop *loop,
                      td_loop *const *singles, const void *params, int cost)
 {
-    walk w;
+    loop_state w;
     w.plan = plan, w.loop = loop, w.params = params, w.n_out = n_out;
     w.rows = 1;
     w.across = 0;

@@ -367,8 +367,8 @@ td_tensor *td_op_addr(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scal
     }
     TD_AUTO td_tensor *base = td_scale(self, beta);
     TD_AUTO td_tensor *sum = td_add_tensor(base, scaled, td_int(1));
-    bool truths = self->dtype == TD_BOOL && vec1->dtype == TD_BOOL && vec2->dtype == TD_BOOL;
-    return truths ? td_to(sum, TD_BOOL) : td_ref(sum);
+    bool boolean = self->dtype == TD_BOOL && vec1->dtype == TD_BOOL && vec2->dtype == TD_BOOL;
+    return boolean ? td_to(sum, TD_BOOL) : td_ref(sum);
 }
 
 td_tensor *td_op_outer(td_tensor *self, td_tensor *vec2)

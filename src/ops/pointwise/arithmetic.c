@@ -272,7 +272,7 @@ static int wrap_bound(td_scalar *bound, td_dtype dtype)
 /* self in the dtype that it has in common with its bounds: a float bound makes integers floats.  That dtype must hold the bounds. */
 static td_tensor *bounded_by(td_tensor *self, td_scalar *a, td_scalar *b)
 {
-    td_tensor *voices[3] = {self};
+    td_tensor *promoted[3] = {self};
     TD_AUTO td_tensor *low = a ? td_wrapped_number(*a) : NULL;
     TD_AUTO td_tensor *high = b ? td_wrapped_number(*b) : NULL;
     int n = 1;
@@ -282,10 +282,10 @@ static td_tensor *bounded_by(td_tensor *self, td_scalar *a, td_scalar *b)
         return td_is_floating(self) ? td_fail(TD_E_RUNTIME, "value cannot be converted to type double without overflow")
                                     : td_fail(TD_E_NOT_IMPLEMENTED, "clamp is not supported for complex types");
     if (a && a->kind != TD_SCALAR_UINT)         /* that one is an integer like another, which has no dtype in common with it */
-        voices[n++] = low;
+        promoted[n++] = low;
     if (b && b->kind != TD_SCALAR_UINT)
-        voices[n++] = high;
-    td_dtype dtype = td_result_type(n, voices);
+        promoted[n++] = high;
+    td_dtype dtype = td_result_type(n, promoted);
     if (dtype == TD_DTYPE_NONE || (a && td_scalar_check(*a, dtype)) || (b && td_scalar_check(*b, dtype)) ||
         wrap_bound(a, dtype) || wrap_bound(b, dtype))
         return NULL;

@@ -82,7 +82,7 @@ static int warn_unfit(const td_pointwise *op, td_tensor *const *in, td_dtype com
 {
     for (int i = 0; i < op->n_in; i++) {
         td_scalar value;
-        if (in[i]->ndim || in[i]->dtype == (int8_t)common || op->truths >> i & 1 || in[i]->device.type != TD_CPU)
+        if (in[i]->ndim || in[i]->dtype == (int8_t)common || op->masks >> i & 1 || in[i]->device.type != TD_CPU)
             continue;
         if (td_tensor_item(in[i], &value) || value.kind == TD_SCALAR_FLOAT || value.kind == TD_SCALAR_COMPLEX || integer_holds(common, value))
             continue;
@@ -150,14 +150,14 @@ static int check_condition(const td_pointwise *op, const td_tensor *x)
 /* The dtype that the operands are promoted to; conditions stay out of it. */
 static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
 {
-    td_tensor *voices[TD_MAX_OPERANDS];
+    td_tensor *promoted[TD_MAX_OPERANDS];
     int n = 0;
     for (int i = 0; i < op->n_in; i++)
-        if (!(op->truths >> i & 1))
-            voices[n++] = in[i];
+        if (!(op->masks >> i & 1))
+            promoted[n++] = in[i];
         else if (check_condition(op, in[i]))
             return TD_DTYPE_NONE;
-    td_dtype common = op->promote == TD_PROMOTE_FIRST || n == 1 ? (td_dtype)voices[0]->dtype : td_result_type(n, voices);
+    td_dtype common = op->promote == TD_PROMOTE_FIRST || n == 1 ? (td_dtype)promoted[0]->dtype : td_result_type(n, promoted);
     if (op->promote == TD_PROMOTE_FLOAT && common != TD_DTYPE_NONE && !td_is_foreign_dtype(common) &&
         !td_dtype_is_floating(common) && !td_dtype_is_complex(common))
         common = td_default_dtype();
@@ -205,7 +205,7 @@ static int check_alpha(const td_pointwise *op, td_dtype common, const td_scalar 
 }
 
 /* Loops of bool compute with integers, to which a number that isn't 0 is to be 1. */
-static const td_scalar *as_truths(const td_pointwise *op, const td_scalar *params, td_scalar *truths)
+static const td_scalar *as_bools(const td_pointwise *op, const td_scalar *params, td_scalar *bools)
 {
     const int mask = op->fits | op->alpha;
     int n = 0;
@@ -213,9 +213,9 @@ static const td_scalar *as_truths(const td_pointwise *op, const td_scalar *param
         const td_scalar x = params[n];
         const bool is = x.kind == TD_SCALAR_INT || x.kind == TD_SCALAR_UINT || x.kind == TD_SCALAR_BOOL ? x.i != 0
                         : x.d != 0 || (x.kind == TD_SCALAR_COMPLEX && x.imag != 0);
-        truths[n] = mask >> n & 1 ? td_int(is) : x;
+        bools[n] = mask >> n & 1 ? td_int(is) : x;
     }
-    return n ? truths : params;
+    return n ? bools : params;
 }
 
 /* alpha= has the precision of halves itself, although the loops compute in float32. */
@@ -361,7 +361,7 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
     td_dtype   compute[TD_MAX_OPERANDS];
     td_loop   *own = own_column_of[common] >= TD_LOOP_BF16 ? loop_of(op, own_column_of[common]) : NULL;
     for (int i = 0; i < op->n_in && own && !op->own_halves && is_half(common); i++)     /* a number is not rounded first */
-        own = op->truths >> i & 1 || in[i]->dtype == (int8_t)common ? own : NULL;
+        own = op->masks >> i & 1 || in[i]->dtype == (int8_t)common ? own : NULL;
     if (own && out->dtype == (int8_t)out_dtype(op, common))
         loop = own;
     else
@@ -369,15 +369,15 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
     td_dtype   inner = own ? common : dtype_of_column[column_of[common]];
     compute[0] = op->out == TD_OUT_BOOL ? TD_BOOL : op->out == TD_OUT_REAL ? td_dtype_to_real(inner) : inner;
     td_tensor *wrapped[TD_MAX_OPERANDS] = {NULL};
-    td_scalar truths[8];
+    td_scalar bools[8];
     if (common == TD_BOOL)
-        params = as_truths(op, params, truths);
+        params = as_bools(op, params, bools);
     else if (op->alpha && is_half(common))
-        *truths = as_half(*params, common), params = truths;
+        *bools = as_half(*params, common), params = bools;
     const bool wider = inner != common && td_dtype_is_integral(common);
     int status = 0;
     for (int i = 0; i < op->n_in; i++) {
-        const bool truth = op->truths >> i & 1;
+        const bool truth = op->masks >> i & 1;
         if (wider && !truth && in[i]->ndim == 0 && in[i]->dtype != (int8_t)common)   /* which may not fit, and would in the loop */
             status |= (wrapped[i] = td_as_contiguous(in[i], common)) ? 0 : -1;
         operands[i + 1] = wrapped[i] ? wrapped[i] : in[i];
@@ -409,7 +409,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     td_dtype dtype = first->dtype;
     /* The fast path: nothing to promote, broadcast or convert. */
     int column = own_column_of[dtype];
-    bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !(first->flags & TD_FLAG_WRAPPED_NUMBER) && !op->truths &&
+    bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !(first->flags & TD_FLAG_WRAPPED_NUMBER) && !op->masks &&
                 all_small(op, params, dtype) && !(op->alpha && params->kind == TD_SCALAR_FLOAT && is_half(dtype)) &&
                 dtype_of_column[column] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
     for (int i = 1; i < op->n_in && fast; i++) {

@@ -30,7 +30,7 @@ typedef enum td_out_kind { TD_OUT_SAME, TD_OUT_BOOL, TD_OUT_REAL } td_out_kind;
 typedef struct td_pointwise {
     const char        *name;
     uint8_t            n_in, cost, promote, out;
-    uint16_t           truths;              /* operands that are conditions: not promoted, read as bool */
+    uint16_t           masks;               /* operands that are conditions: not promoted, read as bool */
     bool               alpha;               /* the first parameter is alpha=, whose kind the result's dtype must hold */
     uint8_t            fits;                /* parameters that the operands' dtype must hold, a bit each; alpha always must */
     uint8_t            computed;            /* those of them that only the dtype in which halves are computed must hold */

@@ -221,20 +221,20 @@ td_tensor *td_op_max_other(td_tensor *self, td_tensor *other) { return td_maximu
 td_tensor *td_op_min_other(td_tensor *self, td_tensor *other) { return td_minimum(self, other); }
 
 /* The results of any and all are written to bools or bytes. */
-static int check_truths(const char *op, const td_tensor *out)
+static int check_bool_out(const char *op, const td_tensor *out)
 {
     return out->dtype == TD_BOOL || out->dtype == TD_U8 ? 0
          : td_error(TD_E_RUNTIME, "%s only supports bool tensor for result, got: %s", op, td_dtype_title((td_dtype)out->dtype));
 }
 #define TRUTHS(name)                                                                                                        \
-    int td_out_check_##name##_all(td_tensor *self, td_tensor *out) { return (void)self, check_truths(#name, out); }         \
+    int td_out_check_##name##_all(td_tensor *self, td_tensor *out) { return (void)self, check_bool_out(#name, out); }         \
     int td_out_check_##name##_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out)                               \
     {                                                                                                                       \
-        return (void)self, (void)dim, (void)keepdim, check_truths(#name, out);                                              \
+        return (void)self, (void)dim, (void)keepdim, check_bool_out(#name, out);                                              \
     }                                                                                                                       \
     int td_out_check_##name##_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out)        \
     {                                                                                                                       \
-        return (void)self, (void)n_dim, (void)dim, (void)keepdim, check_truths(#name, out);                                 \
+        return (void)self, (void)n_dim, (void)dim, (void)keepdim, check_bool_out(#name, out);                                 \
     }
 TRUTHS(all)
 TRUTHS(any)
@@ -261,27 +261,27 @@ int td_op_min_dim_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *min
     return td_min_dim(pair, self, dim, keepdim) ? -1 : write_pair("min", pair, min, min_indices);
 }
 
-/* ---- truth */
+/* ---- any and all */
 
 /* any and all: bool, but uint8 stays uint8, as in PyTorch. An empty list of dimensions reduces none here, other than for
  * sums. */
-static int meta_truth(td_spec *specs, td_tensor *self, int64_t n, const int64_t *dim, bool keepdim)
+static int meta_any_or_all(td_spec *specs, td_tensor *self, int64_t n, const int64_t *dim, bool keepdim)
 {
     bool mask[TD_MAX_DIMS];
     return td_reduce_mask(self, n, dim, false, mask) ||
            td_reduce_spec(specs, self, mask, keepdim, self->dtype == TD_U8 ? TD_U8 : TD_BOOL) ? -1 : 0;
 }
-int td_meta_any_all(td_spec *specs, td_tensor *self) { return meta_truth(specs, self, -1, NULL, false); }
-int td_meta_all_all(td_spec *specs, td_tensor *self) { return meta_truth(specs, self, -1, NULL, false); }
-int td_meta_any_dim(td_spec *s, td_tensor *self, int64_t dim, bool keepdim) { return meta_truth(s, self, 1, &dim, keepdim); }
-int td_meta_all_dim(td_spec *s, td_tensor *self, int64_t dim, bool keepdim) { return meta_truth(s, self, 1, &dim, keepdim); }
+int td_meta_any_all(td_spec *specs, td_tensor *self) { return meta_any_or_all(specs, self, -1, NULL, false); }
+int td_meta_all_all(td_spec *specs, td_tensor *self) { return meta_any_or_all(specs, self, -1, NULL, false); }
+int td_meta_any_dim(td_spec *s, td_tensor *self, int64_t dim, bool keepdim) { return meta_any_or_all(s, self, 1, &dim, keepdim); }
+int td_meta_all_dim(td_spec *s, td_tensor *self, int64_t dim, bool keepdim) { return meta_any_or_all(s, self, 1, &dim, keepdim); }
 int td_meta_any_dims(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
 {
-    return meta_truth(specs, self, n_dim, dim, keepdim);
+    return meta_any_or_all(specs, self, n_dim, dim, keepdim);
 }
 int td_meta_all_dims(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
 {
-    return meta_truth(specs, self, n_dim, dim, keepdim);
+    return meta_any_or_all(specs, self, n_dim, dim, keepdim);
 }
 int td_meta_count_nonzero_dim_intlist(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim)
 {
@@ -465,9 +465,9 @@ int td_op_is_nonzero(bool *results, td_tensor *self)
 }
 
 /* Whether all elements are true, as a C bool: one element is read. True for none. */
-static int all_true(bool *result, td_tensor *truths)
+static int all_true(bool *result, td_tensor *bools)
 {
-    TD_AUTO td_tensor *all = truths ? td_all_all(truths) : NULL;
+    TD_AUTO td_tensor *all = bools ? td_all_all(bools) : NULL;
     td_scalar value;
     if (!all || td_tensor_item(all, &value))
         return -1;

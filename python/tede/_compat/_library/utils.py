@@ -97,5 +97,5 @@ def is_inplace(op):
 
 
 def is_out(op):
-    """Whether it writes into keyword arguments that it gives back."""
+    """Whether it writes into keyword arguments that it returns."""
     return any(a.kwarg_only and a.is_write for a in op._schema.arguments)

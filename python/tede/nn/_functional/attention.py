@@ -203,8 +203,8 @@ def _by_batches(x):
 
 
 def _linear(x, weight, bias):
-    turned = _by_batches(x)
-    return N.linear(x, weight, bias) if turned is None else N.linear(turned, weight, bias).transpose(0, 1)
+    transposed = _by_batches(x)
+    return N.linear(x, weight, bias) if transposed is None else N.linear(transposed, weight, bias).transpose(0, 1)
 
 
 def _in_projection_packed(q, k, v, weight, bias=None, views=False):

@@ -69,8 +69,8 @@ class MultiheadAttention(Module):
         """(output, weights or None). A mask says with True where not to look, or is added to the scores."""
         key_padding_mask = _additive_mask(key_padding_mask, "key_padding_mask", query.dtype, attn_mask)
         attn_mask = _additive_mask(attn_mask, "attn_mask", query.dtype)
-        turned = self.batch_first and query.dim() == 3
-        if turned:
+        transposed = self.batch_first and query.dim() == 3
+        if transposed:
             # What was one tensor must stay one: the projection looks for that.
             first = query
             query = query.transpose(1, 0)
@@ -84,7 +84,7 @@ class MultiheadAttention(Module):
             use_separate_proj_weight=not self._qkv_same_embed_dim, q_proj_weight=self.q_proj_weight,
             k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
             average_attn_weights=average_attn_weights, is_causal=is_causal)
-        return (output.transpose(1, 0) if turned else output), weights
+        return (output.transpose(1, 0) if transposed else output), weights
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
         """(mask, kind) of both masks in one: kind 1 is padding alone, 2 has an attention mask, None is no mask."""

@@ -280,7 +280,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _reset(self, loader, first_iter=False):
         super()._reset(loader, first_iter)
-        self._sent = self._expected = 0             # tasks given out; the number of the next batch to be given back
+        self._sent = self._expected = 0             # tasks given out; the number of the next batch to be returned
         self._tasks = {}                            # number -> (worker,) or (worker, data)
         self._active, self._turn, self._outstanding = [True] * self._num_workers, 0, 0
         self._done_loads = []

@@ -1,4 +1,4 @@
-"""Datasets: what has items by number, what can only be walked through, and what is made of others."""
+"""Datasets: what has items by number, what can only be iterated over, and what is made of others."""
 import bisect
 import itertools
 import math

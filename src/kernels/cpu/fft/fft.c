@@ -234,9 +234,9 @@ static double scale_of(const td_tensor *x, int64_t n_dim, const int64_t *dim, in
 
 /* Operands and results with their dimensions in the order in which the result's lie in memory, so that it is contiguous: the
  * meta functions choose it.  `dims` are the transformed ones in that order. */
-typedef struct turned { td_tensor *x, *to; int64_t dims[TD_MAX_DIMS]; } turned;
+typedef struct ordered { td_tensor *x, *to; int64_t dims[TD_MAX_DIMS]; } ordered;
 
-static int turn(turned *t, td_tensor *self, int64_t n_dim, const int64_t *dim, td_tensor *out)
+static int order_as_result(ordered *t, td_tensor *self, int64_t n_dim, const int64_t *dim, td_tensor *out)
 {
     int64_t order[TD_MAX_DIMS], place[TD_MAX_DIMS];
     int n = out->ndim;
@@ -256,7 +256,7 @@ static int turn(turned *t, td_tensor *self, int64_t n_dim, const int64_t *dim, t
     return t->to ? 0 : -1;
 }
 /* Releases both and passes the status on. */
-static int turned_drop(turned *t, int status)
+static int ordered_drop(ordered *t, int status)
 {
     td_tensor_release(t->x);
     td_tensor_release(t->to);
@@ -268,33 +268,33 @@ int td_cpu__fft_c2c(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t 
 {
     if (!n_dim)
         return td_copy_elements(out, self);
-    turned t = {0};
-    int status = turn(&t, self, n_dim, dim, out);
+    ordered t = {0};
+    int status = order_as_result(&t, self, n_dim, dim, out);
     double scale = scale_of(self, n_dim, dim, 0, normalization);
     for (int64_t i = n_dim - 1; i >= 0 && status == 0; i--)
         status = run(i == n_dim - 1 ? t.x : t.to, TD_FFT_COMPLEX, t.to, TD_FFT_COMPLEX, (int)t.dims[i], t.to->sizes[t.dims[i]], forward,
                      i ? 1 : scale);
-    return turned_drop(&t, status);
+    return ordered_drop(&t, status);
 }
 int td_cpu__fft_r2c(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization, bool onesided, td_tensor *out)
 {
     (void)onesided;
-    turned t = {0};
-    int status = turn(&t, self, n_dim, dim, out);
+    ordered t = {0};
+    int status = order_as_result(&t, self, n_dim, dim, out);
     double scale = scale_of(self, n_dim, dim, 0, normalization);
     for (int64_t i = n_dim - 1; i >= 0 && status == 0; i--) {
         bool first = i == n_dim - 1;
         status = run(first ? t.x : t.to, first ? TD_FFT_REAL : TD_FFT_COMPLEX, t.to, TD_FFT_COMPLEX, (int)t.dims[i], t.x->sizes[t.dims[i]],
                      true, i ? 1 : scale);
     }
-    return turned_drop(&t, status);
+    return ordered_drop(&t, status);
 }
 /* All dimensions but the last go backward in a copy of the operand, which mustn't change; the last pass has lines whose second half
  * is the conjugate of the first, and scales. */
 int td_cpu__fft_c2r(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization, int64_t last_dim_size, td_tensor *out)
 {
-    turned t = {0};
-    int status = turn(&t, self, n_dim, dim, out);
+    ordered t = {0};
+    int status = order_as_result(&t, self, n_dim, dim, out);
     TD_AUTO td_tensor *work = status ? NULL : n_dim > 1 ? td_tensor_new(t.x->ndim, t.x->sizes, (td_dtype)t.x->dtype, t.x->device)
                             : td_tensor_retain(t.x);
     status = work ? 0 : -1;
@@ -303,5 +303,5 @@ int td_cpu__fft_c2r(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t 
         status = run(i ? work : t.x, TD_FFT_COMPLEX, work, TD_FFT_COMPLEX, (int)t.dims[i], work->sizes[t.dims[i]], false, 1);
     if (status == 0)
         status = run(work, TD_FFT_HALF, t.to, TD_FFT_REAL, (int)t.dims[n_dim - 1], last_dim_size, false, scale);
-    return turned_drop(&t, status);
+    return ordered_drop(&t, status);
 }

@@ -407,7 +407,7 @@ static void some_half_columns(void *context, int64_t first, int64_t last)
 {
     half_columns *h = context;
     const product *p = h->p;
-    const bool turned = p->b.row == 1;
+    const bool transposed = p->b.row == 1;
     const size_t bytes = (size_t)(h->width * (p->k + p->m)) * 4;
     float *b = td_mem_alloc(bytes), *c = b + h->width * p->k;
     if (!b) {
@@ -417,14 +417,14 @@ static void some_half_columns(void *context, int64_t first, int64_t last)
     const float alpha = (float)td_scalar_double(p->alpha), beta = (float)td_scalar_double(p->beta);
     for (int64_t j = first * h->width, n; j < p->n && j < last * h->width; j += n) {
         n = p->n - j < h->width ? p->n - j : h->width;
-        for (int64_t i = 0; i < (turned ? n : p->k); i++)
-            if (turned)
+        for (int64_t i = 0; i < (transposed ? n : p->k); i++)
+            if (transposed)
                 td_convert(TD_F32, b + i * p->k, 4, p->dtype, at(p->b, 2, 0, j + i), 2, p->k);
             else
                 td_convert(TD_F32, b + i * n, 4, p->dtype, at(p->b, 2, i, j), p->b.column * 2, n);
         for (int64_t i = 0; beta != 0 && i < p->m; i++)
             td_convert(TD_F32, c + i * n, 4, p->dtype, p->c + (i * p->ldc + j) * 2, 2, n);
-        kernels()->f32(p->m, n, p->k, alpha, h->a, turned ? (td_matrix){b, 1, p->k} : (td_matrix){b, n, 1}, beta, c, n,
+        kernels()->f32(p->m, n, p->k, alpha, h->a, transposed ? (td_matrix){b, 1, p->k} : (td_matrix){b, n, 1}, beta, c, n,
                        p->bias ? (const float *)p->bias + j : NULL);
         for (int64_t i = 0; i < p->m; i++)
             td_convert(p->dtype, p->c + (i * p->ldc + j) * 2, 2, TD_F32, c + i * n, 4, n);
@@ -459,10 +459,10 @@ static int halves(product *p)
     if (p->n == 1 && p->count == 1 && p->a.column == 1 && p->k > 0 && !p->bias)
         return half_vector(p);
     if (p->m == 1 && p->count == 1 && p->b.row == 1 && p->k > 0 && !td_batch_invariant()) {
-        product turned = *p;
-        turned.a = (td_matrix){p->b.data, p->b.column, p->b.row}, turned.b = (td_matrix){p->a.data, p->a.column, p->a.row};
-        turned.m = p->n, turned.n = 1, turned.ldc = 1;
-        return half_vector(&turned);
+        product transposed = *p;
+        transposed.a = (td_matrix){p->b.data, p->b.column, p->b.row}, transposed.b = (td_matrix){p->a.data, p->a.column, p->a.row};
+        transposed.m = p->n, transposed.n = 1, transposed.ldc = 1;
+        return half_vector(&transposed);
     }
     if (p->dtype == TD_BF16 && p->n > 1 && p->k > 0 && td_gemm_has_pairs()) {
         TD_TELL(.kind = TD_EVENT_LIBRARY, .name = "tede gemm", .numbers = {p->m, p->n, p->k, p->count});

@@ -214,12 +214,12 @@ static bool one(const batch *all, int64_t which)
     else if (!(a = pair_copy(&p.a, p.m, p.k, &bytes_a)))
         return false;
     if (p.b.column != 1 && !(p.b.row == 1 && even && p.b.column % 2 == 0)) {
-        td_matrix turned = {p.b.data, p.b.column, p.b.row};
-        if (!(b = pair_copy(&turned, p.n, p.k, &bytes_b))) {
+        td_matrix transposed = {p.b.data, p.b.column, p.b.row};
+        if (!(b = pair_copy(&transposed, p.n, p.k, &bytes_b))) {
             td_mem_free(a, bytes_a);
             return false;
         }
-        p.b = (td_matrix){b, 1, 2 * turned.row};
+        p.b = (td_matrix){b, 1, 2 * transposed.row};
     }
     const bool done = parts_of(&p);
     td_mem_free(b, bytes_b);

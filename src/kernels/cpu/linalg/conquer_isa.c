@@ -247,13 +247,13 @@ typedef struct N(room) {
 /* At most SMALL numbers; e has n - 1 and isn't changed. */
 static int N(leaf)(int64_t n, double *d, const double *e, T *x, int64_t row, int64_t *order)
 {
-    double turned[SMALL][SMALL], beside[SMALL] = {0};
+    double vectors[SMALL][SMALL], beside[SMALL] = {0};
     memcpy(beside, e, (size_t)(n - 1) * sizeof *e);
-    if (small(n, d, beside, turned))
+    if (small(n, d, beside, vectors))
         return 1;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < n; j++)
-            x[i * row + j] = (T)turned[i][j];
+            x[i * row + j] = (T)vectors[i][j];
         int64_t at = i;
         for (; at > 0 && d[order[at - 1]] > d[i]; at--)
             order[at] = order[at - 1];
@@ -294,7 +294,7 @@ static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int6
         if (last >= 0) {
             const double both = sqrt(z[last] * z[last] + z[i] * z[i]), c = z[i] / both, s = z[last] / both;
             if (fabs((d[i] - d[last]) * c * s) <= least) {
-                /* Turned into each other's place, one of the two has no part in z any more. */
+                /* Rotated into each other's place, one of the two has no part in z any more. */
                 T *one = x + last * row, *other = x + i * row;
                 for (int64_t j = 0; j < n; j++) {
                     const T a = one[j], b = other[j];

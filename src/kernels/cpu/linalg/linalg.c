@@ -102,8 +102,8 @@ int td_cpu_cholesky_solve_helper(td_tensor *B, td_tensor *L, bool upper, td_tens
     batch b = batch_of(factor), c = batch_of(x);
     int info, lda = at_least_one(b.rows), n = c.rows;
     if (td_dtype_is_complex((td_dtype)B->dtype)) {       /* in columns the factor is conj(L)^H: conjugate it */
-        TD_AUTO td_tensor *turned = td_conj_physical(factor);
-        if (!turned || td_copy_elements(factor, turned))
+        TD_AUTO td_tensor *conjugate = td_conj_physical(factor);
+        if (!conjugate || td_copy_elements(factor, conjugate))
             return -1;
     }
     for (int64_t i = 0; i < b.count && b.rows && n; i++)
@@ -224,15 +224,15 @@ int td_cpu_linalg_lu_solve(td_tensor *LU, td_tensor *pivots, td_tensor *B, bool 
     const char *how = left ? (adjoint ? "C" : "N") : adjoint ? "N" : "T";
     bool around = !left && adjoint && td_dtype_is_complex((td_dtype)B->dtype);
     if (around) {
-        TD_AUTO td_tensor *turned = td_conj_physical(x);
-        if (!turned || td_copy_elements(x, turned))
+        TD_AUTO td_tensor *conjugate = td_conj_physical(x);
+        if (!conjugate || td_copy_elements(x, conjugate))
             return -1;
     }
     for (int64_t i = 0; i < b.count && n && k; i++)
         getrs(how, &n, &k, (char *)lu->data + i * b.stride, &lda, (int *)p->data + i * n, (char *)x->data + i * c.stride, &lda, &info, (size_t)1);
     if (around) {
-        TD_AUTO td_tensor *turned = td_conj_physical(x);
-        return turned ? td_copy_elements(out, turned) : -1;
+        TD_AUTO td_tensor *conjugate = td_conj_physical(x);
+        return conjugate ? td_copy_elements(out, conjugate) : -1;
     }
     return left ? from_columns(out, x) : td_copy_elements(out, x);
 }
@@ -477,8 +477,8 @@ int td_cpu__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, const 
 
 static int conjugate_in_place(td_tensor *x)
 {
-    TD_AUTO td_tensor *turned = td_conj_physical(x);
-    return turned ? td_copy_elements(x, turned) : -1;
+    TD_AUTO td_tensor *conjugate = td_conj_physical(x);
+    return conjugate ? td_copy_elements(x, conjugate) : -1;
 }
 
 /* A in rows is its transpose in columns: for symmetric matrices the same with the triangles exchanged, so UPLO = 'L' is LAPACK's "U".

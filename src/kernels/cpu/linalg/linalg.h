@@ -30,9 +30,9 @@ static inline int at_least_one(int n) { return n > 0 ? n : 1; }
 /* x's matrices in columns: a contiguous tensor of their transposes. */
 static inline td_tensor *td_columns(td_tensor *x)
 {
-    TD_AUTO td_tensor *turned = td_transpose_int(x, -2, -1);
-    td_tensor *copy = turned ? td_tensor_new(turned->ndim, turned->sizes, (td_dtype)x->dtype, x->device) : NULL;
-    if (copy && td_copy_elements(copy, turned)) {
+    TD_AUTO td_tensor *transposed = td_transpose_int(x, -2, -1);
+    td_tensor *copy = transposed ? td_tensor_new(transposed->ndim, transposed->sizes, (td_dtype)x->dtype, x->device) : NULL;
+    if (copy && td_copy_elements(copy, transposed)) {
         td_tensor_release(copy);
         return NULL;
     }
@@ -40,8 +40,8 @@ static inline td_tensor *td_columns(td_tensor *x)
 }
 static inline int from_columns(td_tensor *out, td_tensor *columns)
 {
-    TD_AUTO td_tensor *turned = td_transpose_int(columns, -2, -1);
-    return turned ? td_copy_elements(out, turned) : -1;
+    TD_AUTO td_tensor *transposed = td_transpose_int(columns, -2, -1);
+    return transposed ? td_copy_elements(out, transposed) : -1;
 }
 /* x's matrices in rows, `sizes` of the batch being those of `like`. */
 static inline td_tensor *td_rows(td_tensor *x)

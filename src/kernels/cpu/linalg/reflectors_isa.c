@@ -16,7 +16,7 @@
 #include "kernels/cpu/linalg/reflectors.h"
 #include "kernels/cpu/isa/vectors.h"
 
-enum { UNIT = TD_BAND_UNIT, PANEL = 32, BLOCK = 64, TURNED = 48 };
+enum { UNIT = TD_BAND_UNIT, PANEL = 32, BLOCK = 64, TOGETHER = 48 };
 
 static int64_t up(int64_t n)
 {
@@ -294,51 +294,51 @@ static int N(bidiagonal)(int64_t m, int64_t n, T *a, int64_t row, T *d, T *e, T 
     return status;
 }
 
-/* TURNED reflections at a time are 1 - v' s v with a triangle s (Schreiber and Van Loan, 1989), found row by row from the products
+/* TOGETHER reflections at a time are 1 - v' s v with a triangle s (Schreiber and Van Loan, 1989), found row by row from the products
  * of the vectors with each other.  So all arithmetic on x is in products of matrices, three per block. */
 static int N(turn)(int64_t n, int64_t length, const T *a, int64_t row, const T *tau, bool backwards, bool columns,
                    int64_t count, T *x, int64_t row_x)
 {
-    const size_t bytes = (size_t)(2 * TURNED * (count + TURNED)) * sizeof(T);
+    const size_t bytes = (size_t)(2 * TOGETHER * (count + TOGETHER)) * sizeof(T);
     T *c = td_mem_alloc(bytes);
     int status = 0;
     if (!c)
         return -1;
-    T *cs = c + TURNED * count, *s = cs + TURNED * count, *gram = s + TURNED * TURNED;
-    const int64_t blocks = (n + TURNED - 1) / TURNED;
+    T *cs = c + TOGETHER * count, *s = cs + TOGETHER * count, *gram = s + TOGETHER * TOGETHER;
+    const int64_t blocks = (n + TOGETHER - 1) / TOGETHER;
     for (int64_t block = 0; block < blocks && !status; block++) {
-        const int64_t from = (backwards ? blocks - 1 - block : block) * TURNED, to = from + TURNED < n ? from + TURNED : n;
+        const int64_t from = (backwards ? blocks - 1 - block : block) * TOGETHER, to = from + TOGETHER < n ? from + TOGETHER : n;
         const int64_t some = to - from, begin = backwards ? from : 0, width = backwards ? length - from : to - 1;
         const T *v = a + from * row + begin;
-        const td_matrix rows = {v, row, 1}, turned = {v, 1, row};
+        const td_matrix rows = {v, row, 1}, transposed = {v, 1, row};
         T *at = x + begin * (columns ? row_x : 1);
         if (width <= 0)
             continue;
-        status = td_gemm_strided(DTYPE, some, some, width, td_int(1), rows, turned, td_int(0), gram, TURNED);
-        memset(s, 0, TURNED * TURNED * sizeof(T));
+        status = td_gemm_strided(DTYPE, some, some, width, td_int(1), rows, transposed, td_int(0), gram, TOGETHER);
+        memset(s, 0, TOGETHER * TOGETHER * sizeof(T));
         for (int64_t i = 0; i < some; i++) {
             const int64_t r = backwards ? some - 1 - i : i;
             for (int64_t earlier = 0; earlier < i; earlier++) {
                 const int64_t p = backwards ? some - 1 - earlier : earlier;
-                const T factor = -tau[from + r] * gram[r * TURNED + p];
-                for (int64_t j = 0; j < TURNED; j++)
-                    s[r * TURNED + j] += factor * s[p * TURNED + j];
+                const T factor = -tau[from + r] * gram[r * TOGETHER + p];
+                for (int64_t j = 0; j < TOGETHER; j++)
+                    s[r * TOGETHER + j] += factor * s[p * TOGETHER + j];
             }
-            s[r * TURNED + r] = tau[from + r];
+            s[r * TOGETHER + r] = tau[from + r];
         }
         if (status)
             break;
         if (columns)
             status = td_gemm_strided(DTYPE, some, count, width, td_int(1), rows, (td_matrix){at, row_x, 1}, td_int(0), c, count) ||
-                     td_gemm_strided(DTYPE, some, count, some, td_int(1), (td_matrix){s, TURNED, 1}, (td_matrix){c, count, 1},
+                     td_gemm_strided(DTYPE, some, count, some, td_int(1), (td_matrix){s, TOGETHER, 1}, (td_matrix){c, count, 1},
                                      td_int(0), cs, count) ||
-                     td_gemm_strided(DTYPE, width, count, some, td_float(-1), turned, (td_matrix){cs, count, 1}, td_float(1),
+                     td_gemm_strided(DTYPE, width, count, some, td_float(-1), transposed, (td_matrix){cs, count, 1}, td_float(1),
                                      at, row_x) ? -1 : 0;
         else
-            status = td_gemm_strided(DTYPE, count, some, width, td_int(1), (td_matrix){at, row_x, 1}, turned, td_int(0), c, TURNED) ||
-                     td_gemm_strided(DTYPE, count, some, some, td_int(1), (td_matrix){c, TURNED, 1}, (td_matrix){s, 1, TURNED},
-                                     td_int(0), cs, TURNED) ||
-                     td_gemm_strided(DTYPE, count, width, some, td_float(-1), (td_matrix){cs, TURNED, 1}, rows, td_float(1),
+            status = td_gemm_strided(DTYPE, count, some, width, td_int(1), (td_matrix){at, row_x, 1}, transposed, td_int(0), c, TOGETHER) ||
+                     td_gemm_strided(DTYPE, count, some, some, td_int(1), (td_matrix){c, TOGETHER, 1}, (td_matrix){s, 1, TOGETHER},
+                                     td_int(0), cs, TOGETHER) ||
+                     td_gemm_strided(DTYPE, count, width, some, td_float(-1), (td_matrix){cs, TOGETHER, 1}, rows, td_float(1),
                                      at, row_x) ? -1 : 0;
     }
     td_mem_free(c, bytes);

@@ -43,7 +43,7 @@ static inline uint32_t td_of_floats(float low, float high)
 {
     return td_rounded16(low) >> 16 | (td_rounded16(high) & 0xffff0000u);
 }
-static inline uint16_t td_of_truths(int low, int high) { return (uint16_t)((low != 0) | (high != 0) << 8); }
+static inline uint16_t td_of_bools(int low, int high) { return (uint16_t)((low != 0) | (high != 0) << 8); }
 #endif
 
 /* See Note [Blocks of float16] in codegen/value.py.  By the compiler's names, since the header with the official ones takes

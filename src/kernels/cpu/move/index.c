@@ -158,7 +158,7 @@ static void next_row(const td_picking *p, int64_t *at, td_index_row *row)
 
 /* Units [from, to): parts of rows if rows are cut or if there is one row only; else whole rows, as many at a time as are left in
  * the innermost of the other dimensions. */
-static void walk(const pick_job *j, int64_t from, int64_t to)
+static void pick_range(const pick_job *j, int64_t from, int64_t to)
 {
     td_picking *p = j->p;
     const int last = p->ndim - 1;
@@ -213,7 +213,7 @@ static void walk(const pick_job *j, int64_t from, int64_t to)
 static void parts(void *context, int64_t from, int64_t to)
 {
     const pick_job *j = context;
-    walk(j, from, to);
+    pick_range(j, from, to);
     if (j->stream)
         td_end_streaming();
 }

@@ -41,12 +41,12 @@ static inline __attribute__((always_inline)) void N(lanes)(const td_distance kin
 
 /* `kind` is a constant at every call, so that the loop over k has no choice left in it. */
 static inline __attribute__((always_inline)) void N(block)(const td_distance kind, const td_distance_job *job, const T *x1,
-                                                           const T *turned, int64_t rows, int64_t columns, T *y)
+                                                           const T *transposed, int64_t rows, int64_t columns, T *y)
 {
     T out[TD_DISTANCE_ROWS];
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < columns; j += N(LANES))
-            N(lanes)(kind, x1 + i * job->width, turned + j, job->width, out + j);
+            N(lanes)(kind, x1 + i * job->width, transposed + j, job->width, out + j);
         memcpy(y + i * job->columns, out, (size_t)columns * sizeof(T));
     }
 }
@@ -57,12 +57,12 @@ static void N(tasks)(void *context, int64_t first, int64_t last)
 {
     td_distance_job *job = context;
     const size_t bytes = (size_t)(job->width * TD_DISTANCE_ROWS) * sizeof(T);
-    T *turned = td_mem_alloc(bytes);
-    if (!turned) {
+    T *transposed = td_mem_alloc(bytes);
+    if (!transposed) {
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    memset(turned, 0, bytes);
+    memset(transposed, 0, bytes);
     for (int64_t task = first; task < last; task++) {
         const int64_t b = task / (job->down * job->across), at = task % (job->down * job->across);
         const int64_t i = at % job->down * TD_DISTANCE_ROWS, j = at / job->down * TD_DISTANCE_ROWS;
@@ -71,15 +71,15 @@ static void N(tasks)(void *context, int64_t first, int64_t last)
         const T *x1 = (const T *)job->x1 + (b * job->rows + i) * job->width;
         const T *x2 = (const T *)job->x2 + (b * job->columns + j) * job->width;
         T *y = (T *)job->y + (b * job->rows + i) * job->columns + j;
-        td_transpose_block(sizeof(T), (char *)turned, TD_DISTANCE_ROWS * sizeof(T), (const char *)x2,
+        td_transpose_block(sizeof(T), (char *)transposed, TD_DISTANCE_ROWS * sizeof(T), (const char *)x2,
                            job->width * (int64_t)sizeof(T), columns, job->width);
         if (job->kind == TD_DISTANCE_EUCLIDEAN)
-            N(block)(TD_DISTANCE_EUCLIDEAN, job, x1, turned, rows, columns, y);
+            N(block)(TD_DISTANCE_EUCLIDEAN, job, x1, transposed, rows, columns, y);
         else if (job->kind == TD_DISTANCE_ABSOLUTE)
-            N(block)(TD_DISTANCE_ABSOLUTE, job, x1, turned, rows, columns, y);
+            N(block)(TD_DISTANCE_ABSOLUTE, job, x1, transposed, rows, columns, y);
         else
-            N(block)(TD_DISTANCE_LARGEST, job, x1, turned, rows, columns, y);
+            N(block)(TD_DISTANCE_LARGEST, job, x1, transposed, rows, columns, y);
     }
-    td_mem_free(turned, bytes);
+    td_mem_free(transposed, bytes);
 }
 #endif

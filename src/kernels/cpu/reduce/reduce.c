@@ -34,7 +34,7 @@ typedef struct job {
     int64_t         from_size, to_size;
     const char     *data;
     bool            vertical, direct;    /* direct: runs or rows are contiguous and of the compute type */
-    bool            turned;              /* vertical: rows aren't, but columns are */
+    bool            transposed;          /* vertical: rows aren't, but columns are */
     bool            many;                /* not vertical: short runs, for the leaf that takes many */
     int64_t         wide;                /* columns of a group */
     int64_t         tiles;               /* groups along kept dimension 0 */
@@ -145,7 +145,7 @@ static void rows_through(const job *j, td_word *acc, int64_t cols, const char *a
     int64_t most = BUFFER / cols;
     for (int64_t r = 0; r < rows; r += most) {
         int64_t m = rows - r < most ? rows - r : most;
-        if (j->turned)
+        if (j->transposed)
             td_transpose_block((size_t)j->to_size, block, cols * j->to_size, at + r * stride, j->kept.strides[0], cols, m);
         else for (int64_t k = 0; k < m; k++)
             td_convert(j->to, block + k * cols * j->to_size, j->to_size, j->from, at + (r + k) * stride,
@@ -368,7 +368,7 @@ int td_reduce(td_reduction kind, td_dtype compute, td_tensor *x, const bool *red
         j.many = true;
     } else if (j.count > 0 && j.length <= 32 && j.kept.sizes[0] >= 64 && !invariant) {
         j.vertical = true, j.direct = false;    /* many short runs are transposed on the way through a block */
-        j.turned = same && j.reduced.strides[0] == j.to_size;
+        j.transposed = same && j.reduced.strides[0] == j.to_size;
     }
     if (j.vertical) {
         j.wide = j.kept.sizes[0] < TD_RED_TILE ? j.kept.sizes[0] : TD_RED_TILE;

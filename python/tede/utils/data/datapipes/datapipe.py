@@ -112,7 +112,7 @@ class _IterMeta(type(IterableDataset)):
 
 
 class IterDataPipe(_Pipe, IterableDataset[_T_co], metaclass=_IterMeta):
-    """A dataset that is walked through, by one iterator at a time: a new one makes the older ones fail."""
+    """A dataset that is iterated over, by one iterator at a time: a new one makes the older ones fail."""
 
     functions: dict = {}
     _valid_iterator_id = _fast_forward_iterator = None

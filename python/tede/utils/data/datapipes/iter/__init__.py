@@ -1,4 +1,4 @@
-"""The pipes that are walked through. Each is a method of IterDataPipe too, named in its functional_datapipe."""
+"""The pipes that are iterated over. Each is a method of IterDataPipe too, named in its functional_datapipe."""
 from tede.utils.data.datapipes.iter.callable import CollatorIterDataPipe as Collator, MapperIterDataPipe as Mapper
 from tede.utils.data.datapipes.iter.combinatorics import SamplerIterDataPipe as Sampler, ShufflerIterDataPipe as Shuffler
 from tede.utils.data.datapipes.iter.combining import (

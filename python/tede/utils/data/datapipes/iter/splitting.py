@@ -1,6 +1,6 @@
 """One pipe made several: fork gives each part every item, demux the items that a function assigns to it.
 
-The parts share a container that walks the source once and keeps, per part, what others have read ahead.
+The parts share a container that iterates over the source once and keeps, per part, what others have read ahead.
 """
 import copy as copying
 import warnings

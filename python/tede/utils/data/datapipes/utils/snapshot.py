@@ -1,4 +1,4 @@
-"""A pipe put at a position that it had: made from the start again, and walked there."""
+"""A pipe put at a position that it had: made from the start again, and iterated to there."""
 from tede.utils.data.datapipes._iterating import _SnapshotState
 from tede.utils.data.graph_settings import apply_random_seed
 
