@@ -152,8 +152,8 @@ td_tensor *td_op_to_sparse_sparse_dim(td_tensor *self, int64_t sparse_dim)
         rows ? td_reshape(rows, 2,
                           (int64_t[]){rows->sizes[0], rows->numel && rows->sizes[0] ? rows->numel / rows->sizes[0] : 0})
              : NULL;
-    TD_AUTO td_tensor *truths = flat ? td_to(flat, TD_BOOL) : NULL;
-    TD_AUTO td_tensor *there = td_any_dim(truths, 1, false);
+    TD_AUTO td_tensor *specified = flat ? td_to(flat, TD_BOOL) : NULL;
+    TD_AUTO td_tensor *there = td_any_dim(specified, 1, false);
     TD_AUTO td_tensor *found = td_nonzero(there);
     TD_AUTO td_tensor *keys = found ? td_reshape(found, 1, (int64_t[]){found->sizes[0]}) : NULL;
     TD_AUTO td_tensor *indices = td__coo_unkeys(keys, dim, self->sizes);
