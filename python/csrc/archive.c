@@ -317,11 +317,9 @@ typedef struct {
     bool own, check_sums, busy, finished;
 } WriterObject;
 
-static int write_object(void *context, const void *bytes, size_t n)
+static int write_held(WriterObject *self, const void *bytes, Py_ssize_t size)
 {
-    WriterObject *self = context;
-    PyGILState_STATE state = PyGILState_Ensure();
-    Py_ssize_t size = (Py_ssize_t)n, done = 0;
+    Py_ssize_t done = 0;
     TD_PY_AUTO PyObject *data = self->data && bytes == self->begin ? Py_NewRef(self->data) : PyBytes_FromStringAndSize(bytes, size);
     for (Py_ssize_t at = 0; data && done >= 0 && at < size; at += done) {
         Py_ssize_t rest = size - at < MOST ? size - at : MOST;
@@ -330,7 +328,14 @@ static int write_object(void *context, const void *bytes, size_t n)
         if (done == 0)
             done = (PyErr_SetString(PyExc_RuntimeError, "PytorchStreamWriter failed writing file: file write failed"), -1);
     }
-    int status = data && done >= 0 ? 0 : td_py_capture();
+    return data && done >= 0 ? 0 : td_py_capture();
+}
+
+/* td_zip_writer_add calls it without the interpreter's lock; references are dropped before the lock is given up again. */
+static int write_object(void *context, const void *bytes, size_t n)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    int status = write_held(context, bytes, (Py_ssize_t)n);
     PyGILState_Release(state);
     return status;
 }

@@ -5,6 +5,8 @@ import io
 import os
 import pickle
 import random
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -356,3 +358,17 @@ def test_options_stand_in_one_place(lib, tmp_path):
     assert config.load.mmap_flags == lib.serialization.get_default_mmap_options() == 2
     with pytest.raises(AttributeError):
         config.load.colour = 1
+
+
+def test_file_objects_are_used_with_the_interpreters_lock(lib):
+    """Python's checks of its allocator end a process that frees without it."""
+    program = f"""
+import io, {lib.__name__} as lib
+file = io.BytesIO()
+lib.save([lib.arange(100.), lib.ones(3)], file)
+file.seek(0)
+assert lib.load(file)[1].sum() == 3
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100,
+                          env={**os.environ, "PYTHONMALLOC": "debug", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)})
+    assert done.returncode == 0, done.stderr
