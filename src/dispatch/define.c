@@ -403,15 +403,9 @@ const td_op *td_op_define(const char *schema)
     if (status == 0) {
         d->op.from_boxed = boxed_only;
         const char *space = info->space ? info->space : "aten";
-        size_t length = strlen(space) + strlen(info->name) + strlen(info->overload) + 4;
-        char *name = keep(&r, length);
-        if (name)
-            snprintf(name, length, "%s::%s%s%s", space, info->name, *info->overload ? "." : "", info->overload);
-        else
-            status = -1;
         unsigned at = hash(space, strlen(space), info->name);
         pthread_mutex_lock(&lock);
-        if (name && td_op_find(name))
+        if (td_op_find_parts(space, strlen(space), info->name, info->overload))
             status = td_error(TD_E_RUNTIME, "Tried to register an operator (%s) with the same name and overload name multiple times. "
                               "Each overload's schema should only be registered with a single call to def().", schema);
         if (status == 0 && n_rows == room) {

@@ -77,8 +77,12 @@ const td_op *td_op_at(int index)
     return index < table.count ? table.rows[index] : td_defined_at(index - table.count);
 }
 
-static const td_op *find_plain(const char *name, const char *overload)
+const td_op *td_op_find_parts(const char *space, size_t space_length, const char *name, const char *overload)
 {
+    if (!td_op_count() || !table.buckets)
+        return NULL;
+    if (space_length != 4 || strncmp(space, "aten", 4))
+        return td_defined_find(space, space_length, name, overload);
     for (unsigned b = hash_name(name, overload);; b++) {
         const td_op *op = table.buckets[b & (table.n_buckets - 1)];
         if (!op)
@@ -92,10 +96,9 @@ static const td_op *find_plain(const char *name, const char *overload)
  * time. */
 const td_op *td_op_find(const char *name)
 {
-    if (!td_op_count() || !table.buckets)
-        return NULL;
     const char *colon = strstr(name, "::");
-    const char *space = name;
+    const char *space = colon ? name : "aten";
+    size_t space_length = colon ? (size_t)(colon - name) : 4;
     name = colon ? colon + 2 : name;
     const char *dot = strchr(name, '.');
     char short_name[96];
@@ -106,8 +109,7 @@ const td_op *td_op_find(const char *name)
     if (!plain)
         return NULL;
     memcpy(plain, name, length), plain[length] = 0;
-    const td_op *found = colon && strncmp(space, "aten::", 6) ? td_defined_find(space, (size_t)(colon - space), plain, overload)
-                                                             : find_plain(plain, overload);
+    const td_op *found = td_op_find_parts(space, space_length, plain, overload);
     if (!fits)
         td_mem_free(plain, length + 1);
     return found;

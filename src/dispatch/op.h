@@ -106,6 +106,8 @@ enum { TD_SLOT_AUTOGRAD = TD_KEY_AUTOGRAD - TD_KEY_AROUND, TD_SLOT_FORWARD = TD_
        TD_SLOT_CPU = 16 + TD_CPU, TD_SLOT_META = 16 + TD_META };
 
 /* Operators that were defined at run time: by name; the number and the i-th of those that are still there. */
+/* Of a namespace that is a part of a text: nothing is allocated. */
+const td_op *td_op_find_parts(const char *space, size_t space_length, const char *name, const char *overload);
 td_op *td_defined_find(const char *space, size_t space_length, const char *name, const char *overload);
 int    td_defined_count(void);
 td_op *td_defined_at(int i);
