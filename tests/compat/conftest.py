@@ -28,6 +28,12 @@ def lib(request):
 
 
 @pytest.fixture
+def default_library():
+    """What programs run on unless they say otherwise: tede, or PyTorch where that isn't built."""
+    return LIBRARIES[0]
+
+
+@pytest.fixture
 def nn(lib):
     return lib.nn
 

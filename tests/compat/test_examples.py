@@ -15,10 +15,9 @@ SMALL = ["--text-limit", "60000", "--eval-windows", "4", "--eval-every", "10", "
 
 
 @pytest.fixture
-def main():
-    """The library that the program runs on by default; PyTorch where that isn't built. Each run is a process."""
-    from conftest import LIBRARIES
-    return LIBRARIES[0]
+def main(default_library):
+    """The library that the program runs on. Each run is a process."""
+    return default_library
 
 
 def load(name):
