@@ -1,5 +1,6 @@
 /* Files of tensors: what is written is read again, and no file, however wrong, does more than be refused. */
 #include "td_test.h"
+#include "temporary.h"
 #include "tensor_helpers.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -12,29 +13,6 @@
 
 static void close_file(td_safetensors **file) { td_safetensors_release(*file); }
 #define AUTO_FILE __attribute__((cleanup(close_file)))
-
-/* A path in a folder of this process's own, which the end of the process removes. */
-static char folder[256];
-static const char *path_of(const char *name)
-{
-    static char path[512];
-    if (!*folder) {
-        const char *wanted = getenv("TMPDIR");
-        snprintf(folder, sizeof folder, "%s/tede-safetensors-XXXXXX", wanted ? wanted : P_tmpdir);
-        if (!mkdtemp(folder))
-            abort();
-    }
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-__attribute__((destructor)) static void remove_folder(void)
-{
-    if (*folder)
-        rmdir(folder);
-}
-
-static void remove_file(const char **path) { unlink(*path); }
-#define AUTO_PATH __attribute__((cleanup(remove_file)))
 
 /* The contents of a file with this header and `data` zero bytes behind it. */
 static char contents[1 << 16];

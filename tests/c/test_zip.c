@@ -1,5 +1,6 @@
 /* Zip archives: what is written is read again, and no archive, however wrong, does more than be refused. */
 #include "td_test.h"
+#include "temporary.h"
 #include "tensor_helpers.h"
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -128,27 +129,6 @@ TD_TEST(check_sums_are_those_of_the_format)
         CHECK_EQ(get32(head(0) + 16), ~sum);
     }
 }
-
-static char folder[256];
-static const char *path_of(const char *name)
-{
-    static char path[512];
-    if (!*folder) {
-        const char *wanted = getenv("TMPDIR");
-        snprintf(folder, sizeof folder, "%s/tede-zip-XXXXXX", wanted ? wanted : P_tmpdir);
-        if (!mkdtemp(folder))
-            abort();
-    }
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-__attribute__((destructor)) static void remove_folder(void)
-{
-    if (*folder)
-        rmdir(folder);
-}
-static void remove_file(const char **path) { unlink(*path); }
-#define AUTO_PATH __attribute__((cleanup(remove_file)))
 
 static bool write_file(const char *path)
 {
