@@ -1469,8 +1469,6 @@ TD_API td_tensor *td_divergence(td_tensor *self, td_tensor *target);
 TD_API td_tensor *td_log_divergence(td_tensor *self, td_tensor *target);
 /* soft_margin_loss, elementwise. */
 TD_API td_tensor *td_margin_error(td_tensor *self, td_tensor *target);
-/* Where a derivative would be that PyTorch hasn't got either: an error that names the operator. */
-TD_API td_tensor *td_no_derivative(td_tensor *grad, const char *name);
 /* The mean over the other classes of ``max(0, margin - x[target] + x[class]) ** p``. */
 TD_API td_tensor *td_multi_margin_loss(td_tensor *self, td_tensor *target, td_scalar p, td_scalar margin,
         td_tensor *weight, int64_t reduction);

@@ -125,7 +125,8 @@ def test_counts_have_a_history_that_backward_refuses(lib):
 def test_out_takes_what_backward_refuses(lib):
     w, two = lib.tensor([1., 5.], requires_grad=True), lib.full((2,), 2.)
     calls = {"floor_divide": lambda outs: lib.floor_divide(w, two, out=outs[0]), "heaviside": lambda outs: lib.heaviside(two, w, out=outs[0]),
-             "histogram": lambda outs: lib.histogram(w, 2, out=tuple(outs))}
+             "histogram": lambda outs: lib.histogram(w, 2, out=tuple(outs)),
+             "scatter": lambda outs: lib.scatter(w, 0, lib.tensor([0]), 2., reduce="add", out=outs[0])}
     for name, call in calls.items():
         outs = [lib.zeros(2), lib.zeros(3)]
         call(outs)

@@ -43,6 +43,8 @@ def test_scatter_with_reduce_has_no_gradient(lib):
     assert y.tolist() == [2, 0, 0]
     with pytest.raises(RuntimeError, match='derivative for aten::scatter is not implemented'):
         y.sum().backward()
+    with pytest.raises(RuntimeError, match='derivative for aten::scatter_ is not implemented'):
+        x.clone().scatter_(0, lib.tensor([0]), 2., reduce='multiply').sum().backward()
 
 
 def test_complex_gradients_are_conjugated(lib):

@@ -4,15 +4,6 @@
 #include <string.h>
 #include "ops/compose.h"
 
-/* What an entry names as the derivative of something that has none in PyTorch: computing it raises. */
-td_tensor *td_op_no_derivative(td_tensor *grad, const char *name)
-{
-    (void)grad;
-    if (!strcmp(name, "_pdist_backward") || !strcmp(name, "_standard_gamma_grad"))      /* PyTorch has two ways to say so */
-        return td_fail(TD_E_NOT_IMPLEMENTED, "the derivative for '%s' is not implemented.", name);
-    return td_fail(TD_E_RUNTIME, "derivative for aten::%s is not implemented", name);
-}
-
 /* A vector is one sample; without dimensions it is one of one class. */
 static int check_samples(td_tensor *self)
 {
