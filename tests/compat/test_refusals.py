@@ -107,6 +107,13 @@ def test_operands_without_a_derivative_must_not_need_one(lib, call):
     (lambda lib: lib.linalg.householder_product(lib.ones(2, 3, 3), lib.ones(4, 3)), "Expected batch dimensions of tau to be equal to input.shape"),
     (lambda lib: lib.ops.aten.max_pool2d_with_indices_backward(lib.ones(3, 4), lib.ones(3, 4), [2, 2], [2, 2], [0, 0], [1, 1], False,
                                                                lib.zeros(3, 4, dtype=lib.int64)), "non-empty 3D or 4D"),
+    (lambda lib: lib.ops.aten.max_pool2d_with_indices_backward(lib.ones(1, 3, 2), lib.ones(1, 4, 4), [2, 2], [2, 2], [0, 0], [1, 1], False,
+                                                               lib.zeros(1, 2, 2, dtype=lib.int64)), r"tensor.size\[1\] == 2 but got"),
+    (lambda lib: lib.ops.aten.max_pool2d_with_indices_backward(lib.ones(1, 2, 2), lib.ones(1, 4, 4), [2, 2], [2, 2], [0, 0], [1, 1], False,
+                                                               lib.zeros(1, 2, 1, dtype=lib.int64)), r"tensor.size\[2\] == 2 but got"),
+    (lambda lib: lib.ops.aten.max_pool3d_with_indices_backward(
+        lib.ones(1, 2, 2, 2), lib.ones(1, 4, 4, 4), [2, 2, 2], [2, 2, 2], [0, 0, 0], [1, 1, 1], False, lib.zeros(1, 2, 2, 2)), "expected scalar type Long"),
+    (lambda lib: lib.nn.functional.avg_pool2d(lib.ones(1, 1, 1, 4, 4), 2), "Expected 3D or 4D .batch mode. tensor with optional 0 dim batch size"),
 ])
 def test_shapes_that_do_not_belong_together(lib, call, words):
     with pytest.raises(RuntimeError, match=words):

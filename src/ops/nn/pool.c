@@ -12,21 +12,40 @@
 #include "ops/nn/pool.h"
 #include "tensor/checked.h"
 
+/* What the messages of an operator say that others don't. */
+typedef struct wording {
+    const char *op;
+    const char *lists;              /* before "a single int" of a list of the wrong length */
+    const char *extents;            /* the function that is named where dimensions are empty; NULL: none, in other words */
+    bool        counts_channels;    /* too few dimensions are an index out of range: the channels' */
+    bool        covers;             /* the input has to be as large as a window, whatever the padding is */
+} wording;
+
+static const wording max_pool2d = {.op = "max_pool2d", .lists = "either "};
+static const wording max_pool3d = {.op = "max_pool3d", .lists = "either ", .extents = "max_pool3d_with_indices_out_cpu_template()"};
+static const wording avg_pool2d = {.op = "avg_pool2d", .lists = "either ", .counts_channels = true};
+static const wording avg_pool3d = {.op = "avg_pool3d", .lists = "", .extents = "avg_pool3d()", .covers = true};
+
 /* One number per dimension from one for all, from one each, or from none at all.
- * `otherwise` stands for an absent list: the kernel's sizes for a stride, ones for a dilation that an operator
- * doesn't have. Without it a list is required. to[] always gets three numbers, aligned at the end, with 1 in front. */
-static int fill(const char *op, const char *what, int dims, int64_t n, const int64_t *values, const int64_t *otherwise,
-                int64_t *to)
+ * `otherwise` stands for an absent list: the kernel's sizes for a stride. Without it a list is required. to[] always gets three
+ * numbers, aligned at the end, with 1 in front. */
+static int fill(const wording *w, const char *what, int dims, int64_t n, const int64_t *values, const int64_t *otherwise, int64_t *to)
 {
-    if (n != 1 && n != dims && !(n == 0 && otherwise)) {
-        const char *many = dims == 2 ? "two" : "three";
-        if (!strcmp(what, "dilation"))
-            return td_error(TD_E_RUNTIME, "%s: dilation must be either a single int, or a tuple of %s ints", op, many);
-        return td_error(TD_E_RUNTIME, "%s: %s must %sbe %sa single int, or a tuple of %s ints", op, what,
-                        strcmp(op, "avg_pool3d") ? "either " : "", otherwise ? "omitted, " : "", many);
-    }
+    if (n != 1 && n != dims && !(n == 0 && otherwise))
+        return td_error(TD_E_RUNTIME, "%s: %s must %sbe %sa single int, or a tuple of %s ints", w->op, what, w->lists,
+                        otherwise ? "omitted, " : "", dims == 2 ? "two" : "three");
     for (int i = 0; i < 3; i++)
         to[i] = i < 3 - dims ? 1 : n == 0 ? otherwise[i] : values[n == 1 ? 0 : i - (3 - dims)];
+    return 0;
+}
+
+/* Likewise of a dilation; ones for an operator that has none (NULL). */
+static int fill_dilation(const wording *w, int dims, int64_t n, const int64_t *values, int64_t *to)
+{
+    if (values && n != 1 && n != dims)
+        return td_error(TD_E_RUNTIME, "%s: dilation must be either a single int, or a tuple of %s ints", w->op, dims == 2 ? "two" : "three");
+    for (int i = 0; i < 3; i++)
+        to[i] = i < 3 - dims || !values ? 1 : values[n == 1 ? 0 : i - (3 - dims)];
     return 0;
 }
 
@@ -44,16 +63,15 @@ static int check_positive(const char *what, const char *prefix, int dims, const 
     return td_error(TD_E_RUNTIME, "%s should be greater than zero, but got %s", what, text);
 }
 
-static int check_extents(const char *op, int dims, int ndim, const int64_t *sizes)
+static int check_extents(const wording *w, int dims, int ndim, const int64_t *sizes)
 {
     td_shape_text text;
     int first = ndim - dims - 1;
     for (int i = first; i < ndim; i++)
-        if (sizes[i] <= 0)
-            return dims == 3 ? td_error(TD_E_RUNTIME, "%s: Expected input's non-batch dimensions to have positive length, "
-                                        "but input has a shape of %s and non-batch dimension %" PRId64 " has length zero!",
-                                        *op == 'm' ? "max_pool3d_with_indices_out_cpu_template()" : "avg_pool3d()",
-                                        td_shape_str(ndim, sizes, text), sizes[i])
+        if (sizes[i] <= 0 || ndim > dims + 2)
+            return w->extents ? td_error(TD_E_RUNTIME, "%s: Expected input's non-batch dimensions to have positive length, "
+                                         "but input has a shape of %s and non-batch dimension %" PRId64 " has length zero!",
+                                         w->extents, td_shape_str(ndim, sizes, text), sizes[i])
                 : td_error(TD_E_RUNTIME, "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, "
                            "but got:%s", td_shape_str(ndim, sizes, text));
     return 0;
@@ -103,23 +121,22 @@ int td_pool_spec(td_spec *spec, const td_tensor *self, const td_pool_geometry *g
 
 /* 0, or -1 with PyTorch's error.  Empty lists stand for the default; one number for all dimensions.  Numbers are checked to be in the
  * range of an int, as PyTorch takes them, so that what kernels compute from them and from sizes fits an int64. */
-static int pool(td_pool_geometry *g, const char *op, int dims, const td_tensor *self, int64_t n_kernel, const int64_t *kernel,
+static int pool(td_pool_geometry *g, const wording *words, int dims, const td_tensor *self, int64_t n_kernel, const int64_t *kernel,
                 int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
                 const int64_t *dilation, bool ceil_mode)
 {
-    static const int64_t ones[3] = {1, 1, 1};
     td_pool_geometry w;
-    if (fill(op, "kernel_size", dims, n_kernel, kernel, NULL, w.kernel) ||
-        fill(op, "stride", dims, n_stride, stride, w.kernel, w.stride) ||
-        fill(op, "padding", dims, n_padding, padding, NULL, w.padding) ||
-        fill(op, "dilation", dims, n_dilation, dilation, dilation ? NULL : ones, w.dilation) ||
+    if (fill(words, "kernel_size", dims, n_kernel, kernel, NULL, w.kernel) ||
+        fill(words, "stride", dims, n_stride, stride, w.kernel, w.stride) ||
+        fill(words, "padding", dims, n_padding, padding, NULL, w.padding) ||
+        fill_dilation(words, dims, n_dilation, dilation, w.dilation) ||
         td_check_ints(3, w.kernel) || td_check_ints(3, w.stride) || td_check_ints(3, w.padding) || td_check_ints(3, w.dilation))
         return -1;
     const int ndim = self->ndim;
-    if (ndim < 3 && !strcmp(op, "avg_pool2d"))
+    if (ndim < 3 && words->counts_channels)
         return td_error(TD_E_INDEX, "Dimension out of range (expected to be in range of [%d, %d], but got -3)", -ndim,
                         ndim - 1);
-    if (ndim != dims + 1 && ndim != dims + 2)
+    if (ndim != dims + 1 && ndim != dims + 2 && !words->counts_channels)
         return td_error(TD_E_RUNTIME, "non-empty %dD or %dD (batch mode) tensor expected for input", dims + 1, dims + 2);
     for (int i = 3 - dims; i < 3; i++) {
         int64_t k = w.kernel[i], p = w.padding[i], d = w.dilation[i];
@@ -130,7 +147,7 @@ static int pool(td_pool_geometry *g, const char *op, int dims, const td_tensor *
                             ", kernel_size=%" PRId64 " and dilation=%" PRId64, p, k, d);
     }
     if (check_positive("kernel size", "k", dims, w.kernel) || check_positive("stride", "d", dims, w.stride) ||
-        check_positive("dilation", "dilation", dims, w.dilation) || check_extents(op, dims, ndim, self->sizes))
+        check_positive("dilation", "dilation", dims, w.dilation) || check_extents(words, dims, ndim, self->sizes))
         return -1;
     bool fits = true, any = true;
     int64_t out[3] = {0};
@@ -142,7 +159,7 @@ static int pool(td_pool_geometry *g, const char *op, int dims, const td_tensor *
     td_pool_planes(g, dims, self, out);
     for (int i = 3 - dims; i < 3; i++)
         g->kernel[i] = w.kernel[i], g->stride[i] = w.stride[i], g->padding[i] = w.padding[i], g->dilation[i] = w.dilation[i];
-    if (!fits && !strcmp(op, "avg_pool3d"))
+    if (!fits && words->covers)
         return td_error(TD_E_RUNTIME, "input image (T: %" PRId64 " H: %" PRId64 " W: %" PRId64 ") smaller than kernel size "
                         "(kT: %" PRId64 " kH: %" PRId64 " kW: %" PRId64 ")", g->in[0], g->in[1], g->in[2], g->kernel[0],
                         g->kernel[1], g->kernel[2]);
@@ -184,7 +201,7 @@ static int follow_format(td_spec *spec, td_tensor *self, int dims)
                                             const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding, \
                                             const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode) \
     {                                                                                                                  \
-        if (pool(g, "max_pool" #n "d", n, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, ceil_mode)) \
+        if (pool(g, &max_pool##n##d, n, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, ceil_mode)) \
             return -1;                                                                                                 \
         if (self->dtype == TD_BOOL || td_is_complex(self))                                                             \
             return no_kernel("max_pool" #n "d", self);                                                                 \
@@ -208,47 +225,33 @@ static int follow_format(td_spec *spec, td_tensor *self, int dims)
 MAX_POOL(2)
 MAX_POOL(3)
 
-/* The backward pass adds each gradient at its index, so gradient and indices have one shape; window sizes are checked
- * as the forward pass does, though the indices alone would be enough. */
-static int check_places(td_tensor *grad, td_tensor *self, td_tensor *indices, int dims)
+/* Whether a gradient, or the indices, are of the result that the geometry describes. */
+static int check_results(const td_tensor *x, const td_tensor *self, const td_pool_geometry *g)
 {
-    td_shape_text a, b;
-    if (indices->dtype != TD_I64)
-        return td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: expected indices to be of type Long but got %s", dims,
-                        td_dtype_title((td_dtype)indices->dtype));
-    if (self->ndim != dims + 1 && self->ndim != dims + 2)
-        return td_error(TD_E_RUNTIME, "non-empty %dD or %dD (batch mode) tensor expected for input", dims + 1, dims + 2);
-    bool fits = grad->ndim == self->ndim && indices->ndim == self->ndim;
-    for (int d = 0; d < self->ndim && fits; d++)
-        fits = grad->sizes[d] == indices->sizes[d] && (d >= self->ndim - dims || grad->sizes[d] == self->sizes[d]);
-    return fits ? 0 : td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: gradient of shape %s and input of shape %s don't belong "
-                        "together", dims, td_shape_str(grad->ndim, grad->sizes, a), td_shape_str(self->ndim, self->sizes, b));
-}
-/* Whether a gradient is one of the result that the geometry describes. */
-static int check_results(const char *op, const td_tensor *grad, const td_tensor *self, const td_pool_geometry *g)
-{
-    td_shape_text text;
     td_spec want;
     td_pool_spec(&want, self, g, (td_dtype)self->dtype);
     for (int i = 0; i < want.ndim; i++)
-        if (grad->ndim != want.ndim || grad->sizes[i] != want.sizes[i])
-            return td_error(TD_E_RUNTIME, "%s%dd%s_backward: Expected a tensor of dimension %d and tensor.size[%d] == %" PRId64 " but got: %s", op,
-                            g->dims, *op == 'm' ? "_with_indices" : "", want.ndim, i, want.sizes[i],
-                            td_shape_str(grad->ndim, grad->sizes, text));
+        if (x->ndim != want.ndim || x->sizes[i] != want.sizes[i])
+            return td_error(TD_E_RUNTIME, "Expected a tensor of dimension %d and tensor.size[%d] == %" PRId64 " but got: dimension %d and "
+                            "tensor.size[%d] = %" PRId64, want.ndim, i, want.sizes[i], x->ndim, i, i < x->ndim ? x->sizes[i] : 0);
     return 0;
 }
-#define MAX_POOL_BACKWARD(D)                                                                                                 \
-    td_tensor *td_op_max_pool##D##d_with_indices_backward(                                                                   \
-        td_tensor *grad, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride,  \
-        int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode,              \
-        td_tensor *indices)                                                                                                  \
-    {                                                                                                                        \
-        td_pool_geometry g;                                                                                                  \
-        if (check_places(grad, self, indices, D) ||                                                                          \
-            pool(&g, "max_pool" #D "d", D, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, \
-                 ceil_mode) || check_results("max_pool", grad, self, &g))                                                    \
-            return NULL;                                                                                                     \
-        return td_max_pool_backward(grad, self, indices, D);                                                                 \
+
+/* The backward pass adds each gradient at its index.  The window's sizes are checked as in the forward pass, though the indices alone
+ * would be enough. */
+#define MAX_POOL_BACKWARD(n)                                                                                                          \
+    int td_meta_max_pool##n##d_with_indices_backward(                                                                                 \
+        td_spec *specs, td_pool_geometry *g, td_tensor *grad, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, \
+        const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode, \
+        td_tensor *indices)                                                                                                           \
+    {                                                                                                                                 \
+        if (pool(g, &max_pool##n##d, n, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, ceil_mode) || \
+            check_results(grad, self, g) || check_results(indices, self, g))                                                          \
+            return -1;                                                                                                                \
+        if (indices->dtype != TD_I64)                                                                                                 \
+            return td_error(TD_E_RUNTIME, "expected scalar type Long but found %s", td_dtype_title((td_dtype)indices->dtype));        \
+        td_spec_like(specs, self);                                                                                                    \
+        return follow_format(specs, self, n);                                                                                         \
     }
 MAX_POOL_BACKWARD(2)
 MAX_POOL_BACKWARD(3)
@@ -284,6 +287,17 @@ static int one_int(const char *op, const char *what, int64_t n, bool may_be_omit
         : td_error(TD_E_RUNTIME, "%s() argument '%s' should contain one int (got %" PRId64 ")", op, what, n);
 }
 
+/* Windows of a line are those of an image of one row. */
+static int max_of_line(td_tensor **results, td_tensor *self, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode)
+{
+    TD_AUTO td_tensor *x = td_unsqueeze(self, -2);
+    td_tensor *wide[2];
+    if (!x || td_max_pool2d_with_indices(wide, x, 2, (int64_t[]){1, kernel}, 2, (int64_t[]){1, stride}, 2, (int64_t[]){0, padding}, 2,
+                                         (int64_t[]){1, dilation}, ceil_mode))
+        return -1;
+    return td_squeeze_pair(results, wide, -2);
+}
+
 int td_op_max_pool1d_with_indices(td_tensor **results, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
                                   int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
                                   int64_t n_dilation, const int64_t *dilation, bool ceil_mode)
@@ -292,13 +306,7 @@ int td_op_max_pool1d_with_indices(td_tensor **results, td_tensor *self, int64_t 
         one_int("max_pool1d", "stride", n_stride, true) || one_int("max_pool1d", "padding", n_padding, false) ||
         one_int("max_pool1d", "dilation", n_dilation, false))
         return -1;
-    TD_AUTO td_tensor *x = td_unsqueeze(self, -2);
-    td_tensor *wide[2];
-    if (!x || td_max_pool2d_with_indices(wide, x, 2, (int64_t[]){1, *kernel}, 2,
-                                         (int64_t[]){1, n_stride ? *stride : *kernel}, 2, (int64_t[]){0, *padding}, 2,
-                                         (int64_t[]){1, *dilation}, ceil_mode))
-        return -1;
-    return td_squeeze_pair(results, wide, -2);
+    return max_of_line(results, self, *kernel, n_stride ? *stride : *kernel, *padding, *dilation, ceil_mode);
 }
 
 /* Both are released on every path, and both results or none are left. */
@@ -366,8 +374,7 @@ td_tensor *td_op_max_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *ke
 {
     td_tensor *results[2];
     if (check_max_pool1d(self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, ceil_mode) ||
-        td_op_max_pool1d_with_indices(results, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation,
-                                      dilation, ceil_mode))
+        max_of_line(results, self, *kernel, n_stride ? *stride : *kernel, *padding, *dilation, ceil_mode))
         return NULL;
     td_tensor_release(results[1]);
     return results[0];
@@ -381,7 +388,7 @@ static int average(td_pool_geometry *g, int dims, td_tensor *self, int64_t n_ker
 {
     if (divisor && *divisor == 0)
         return td_error(TD_E_RUNTIME, "divisor must be not zero");
-    if (pool(g, dims == 2 ? "avg_pool2d" : "avg_pool3d", dims, self, n_kernel, kernel, n_stride, stride, n_padding, padding, 0, NULL, ceil_mode))
+    if (pool(g, dims == 2 ? &avg_pool2d : &avg_pool3d, dims, self, n_kernel, kernel, n_stride, stride, n_padding, padding, 0, NULL, ceil_mode))
         return -1;
     g->include_pad = include_pad, g->divisor = divisor ? *divisor : 0;
     return td_is_floating(self) || self->dtype == TD_I64 ? 0 : no_kernel(dims == 2 ? "avg_pool2d" : "avg_pool3d_out_frame", self);
@@ -400,7 +407,7 @@ static int average(td_pool_geometry *g, int dims, td_tensor *self, int64_t n_ker
                                         const int64_t *padding, bool ceil_mode, bool include_pad, const int64_t *divisor)          \
     {                                                                                                                              \
         return average(g, n, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, include_pad, divisor) ||     \
-               check_results("avg_pool", grad, self, g) ? -1 : td_spec_like(specs, self);                                          \
+               check_results(grad, self, g) ? -1 : td_spec_like(specs, self);                                          \
     }
 AVG_POOL(2)
 AVG_POOL(3)
