@@ -298,12 +298,9 @@ static td_tensor *tall_qr(td_tensor *gQ, td_tensor *gR, td_tensor *Q, td_tensor 
 }
 td_tensor *td_op_linalg_qr_backward(td_tensor *gQ, td_tensor *gR, td_tensor *Q, td_tensor *R, const char *mode)
 {
-    if (!strcmp(mode, "r"))
-        return td_fail(TD_E_RUNTIME, "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
-                       "linalg.qr(A, mode='reduced') if you are going to require gradients.");
+    if (td_check_qr_derivative(mode, Q, R))
+        return NULL;
     int64_t m = Q->sizes[Q->ndim - 2], n = R->sizes[R->ndim - 1];
-    if (!strcmp(mode, "complete") && m > n)
-        return td_fail(TD_E_RUNTIME, "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.");
     if (m >= n)
         return tall_qr(gQ, gR, Q, R);
     LET(U) = td_narrow(R, -1, 0, m);

@@ -583,19 +583,37 @@ td_tensor *td_op_logdet(td_tensor *self)
 
 /* ---- QR, singular values, eigenvalues */
 
+typedef enum qr_parts { QR_NONE, QR_REDUCED, QR_COMPLETE, QR_R } qr_parts;
+
+static qr_parts qr_parts_of(const char *mode)
+{
+    return !strcmp(mode, "reduced") ? QR_REDUCED : !strcmp(mode, "complete") ? QR_COMPLETE : !strcmp(mode, "r") ? QR_R : QR_NONE;
+}
+int td_check_qr_derivative(const char *mode, const td_tensor *Q, const td_tensor *R)
+{
+    const qr_parts parts = qr_parts_of(mode);
+    if (parts == QR_R)
+        return td_error(TD_E_RUNTIME, "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+                        "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr.");
+    if (parts == QR_COMPLETE && Q->sizes[Q->ndim - 2] > R->sizes[R->ndim - 1])
+        return td_error(TD_E_RUNTIME, "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.");
+    return 0;
+}
+
 /* Of an m by n matrix and k = min(m, n): "reduced" has Q [m, k] and R [k, n], "complete" Q [m, m] and R [m, n], "r"
  * an empty Q and R [k, n]. */
 int td_meta_linalg_qr(td_spec *specs, td_tensor *A, const char *mode)
 {
     if (check_numbers("linalg.qr", A))
         return -1;
-    bool reduced = !strcmp(mode, "reduced"), complete = !strcmp(mode, "complete");
-    if (!reduced && !complete && strcmp(mode, "r"))
+    const qr_parts parts = qr_parts_of(mode);
+    if (parts == QR_NONE)
         return td_error(TD_E_RUNTIME, "qr received unrecognized mode '%s' but expected one of 'reduced' (default), 'r', or 'complete'", mode);
+    const bool complete = parts == QR_COMPLETE;
     int64_t m = A->sizes[A->ndim - 2], n = A->sizes[A->ndim - 1], k = m < n ? m : n;
     td_spec_set(specs, 1, (int64_t[]){0}, (td_dtype)A->dtype, A->device);
     batched(specs + 1, A, (td_dtype)A->dtype, 2, complete ? m : k, n);
-    if ((reduced || complete) && (batched(specs, A, (td_dtype)A->dtype, 2, m, complete ? m : k) || td_spec_columns(specs)))
+    if (parts != QR_R && (batched(specs, A, (td_dtype)A->dtype, 2, m, complete ? m : k) || td_spec_columns(specs)))
         return -1;
     return td_spec_columns(specs + 1);
 }

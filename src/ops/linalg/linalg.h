@@ -14,6 +14,9 @@ int td_check_epsilon(const td_tensor *x);
 int td_check_linalg_dtype(const char *op, const td_tensor *x, bool halves);     /* floating-point or complex; halves, where the kernel says what it takes */
 int td_check_pivots_shape(const char *op, const char *name, const td_tensor *matrices, const td_tensor *pivots);
 
+/* 0 if factors from this mode have derivatives. */
+int td_check_qr_derivative(const char *mode, const td_tensor *Q, const td_tensor *R);
+
 /* An error that names the first matrix whose factorization failed; info: LAPACK's number of each. */
 int td_check_info(const char *op, td_tensor *info);
 

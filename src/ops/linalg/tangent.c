@@ -207,12 +207,9 @@ td_tensor *td_op_lu_solve_tangent(td_tensor *t_LU, td_tensor *t_B, td_tensor *LU
  * the rest. */
 int td_op_qr_tangent(td_tensor **results, td_tensor *t, td_tensor *Q, td_tensor *R, const char *mode)
 {
-    if (!strcmp(mode, "r"))
-        return td_error(TD_E_RUNTIME, "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
-                        "linalg.qr(A, mode='reduced') if you are going to require gradients.");
+    if (td_check_qr_derivative(mode, Q, R))
+        return -1;
     int64_t m = Q->sizes[Q->ndim - 2], n = R->sizes[R->ndim - 1];
-    if (!strcmp(mode, "complete") && m > n)
-        return td_error(TD_E_RUNTIME, "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.");
     LET(square) = n > m ? td_narrow(R, -1, 0, m) : td_ref(R);
     LET(part) = n > m ? td_narrow(t, -1, 0, m) : td_ref(t);
     LET(QHt) = adjoint_mm(Q, t);
