@@ -335,11 +335,11 @@ td_tensor *td_py_tensor_from_data(PyObject *data, td_dtype dtype, td_device devi
 
 typedef struct Options { PyObject *data; td_dtype dtype; td_device device; int requires_grad, copy; bool grad_given; } Options;
 
-/* Parse data and the keywords of all constructors; `positional` of dtype and device may follow data. */
+/* Parse data and the keywords of all constructors; `positional` of dtype and device may follow data. `device` where none is given. */
 static int options(const char *name, const char *first, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
-                   int positional, Options *o)
+                   int positional, td_device device, Options *o)
 {
-    *o = (Options){NULL, TD_DTYPE_NONE, TD_DEVICE_NONE, 0, -1, false};
+    *o = (Options){NULL, TD_DTYPE_NONE, device, 0, -1, false};
     static const char *const words[] = {NULL, "dtype", "device", "requires_grad", "pin_memory", "copy"};
     PyObject *values[6] = {NULL};
     if (nargs > 1 + positional) {
@@ -376,8 +376,6 @@ static int options(const char *name, const char *first, PyObject *const *args, P
                          Py_TYPE(values[2])->tp_name);
         if (found <= 0)
             return -1;
-    } else if (td_py_default_device.type >= 0 && strcmp(name, "new_tensor") != 0) {
-        o->device = td_py_default_device;
     }
     for (int i = 3; i < 6; i++)
         if (values[i] && values[i] != Py_None && !PyBool_Check(values[i]))
@@ -471,7 +469,7 @@ static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, Py
     Options o;
     if (nargs == 1 && !kwnames)
         o = (Options){args[0], TD_DTYPE_NONE, td_py_default_device, 0, -1, false};
-    else if (options("tensor", "data", args, nargs, kwnames, 0, &o) < 0)
+    else if (options("tensor", "data", args, nargs, kwnames, 0, td_py_default_device, &o) < 0)
         return NULL;
     if (td_py_is_tensor(o.data)) {
         if (PyErr_WarnEx(PyExc_UserWarning, "To copy construct from a tensor, it is recommended to use "
@@ -502,7 +500,7 @@ PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
     if (TD_UNLIKELY(td_py_taken_over(self)))
         return td_py_override_method_call("new_tensor", self, args, nargs, kwnames);
     Options o;
-    if (options("new_tensor", "data", args, nargs, kwnames, 0, &o) < 0)
+    if (options("new_tensor", "data", args, nargs, kwnames, 0, TD_DEVICE_NONE, &o) < 0)
         return NULL;
     td_tensor *like = td_py_x(self);
     if (o.dtype == TD_DTYPE_NONE)
@@ -570,7 +568,7 @@ static PyObject *as_tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs,
 {
     TOLD("as_tensor");
     Options o;
-    return options("as_tensor", "data", args, nargs, kwnames, 2, &o) < 0 ? NULL : share(&o);
+    return options("as_tensor", "data", args, nargs, kwnames, 2, td_py_default_device, &o) < 0 ? NULL : share(&o);
 }
 /* The bytes of a buffer as elements of a dtype, whatever the buffer says they are. */
 static PyObject *from_buffer(PyObject *m, PyObject *data, td_dtype dtype)
@@ -621,7 +619,7 @@ static PyObject *asarray(PyObject *m, PyObject *const *args, Py_ssize_t nargs, P
 {
     TOLD("asarray");
     Options o;
-    if (options("asarray", "obj", args, nargs, kwnames, 0, &o) < 0)
+    if (options("asarray", "obj", args, nargs, kwnames, 0, td_py_default_device, &o) < 0)
         return NULL;
     PyObject *source = NULL;
     int stored;

@@ -25,9 +25,10 @@ static const char *number_or_none(const void *value, int64_t number, char *buffe
     snprintf(buffer, size, "%" PRId64, number);
     return buffer;
 }
-/* A message begins with the call as its user might have written it; in PyTorch stft's and istft's print the tensor
- * differently. Long shapes are cut off at the buffer's end. */
-static void describe(call_text text, const char *op, td_tensor *self, int64_t n_fft, int64_t hop, int64_t width, td_tensor *window, const char *more)
+/* A message begins with the call as its user might have written it: `opening`, the dtype, `kind`, the shape, the numbers; in PyTorch
+ * stft's and istft's print the tensor differently. Long shapes are cut off at the buffer's end. */
+static void describe(call_text text, const char *opening, const char *kind, td_tensor *self, int64_t n_fft, int64_t hop, int64_t width,
+                     td_tensor *window, const char *more)
 {
     td_shape_text shape;
     char with[300] = "None";
@@ -37,9 +38,8 @@ static void describe(call_text text, const char *op, td_tensor *self, int64_t n_
     }
     td_shape_str(self->ndim, self->sizes, shape);
     const char *title = td_dtype_title((td_dtype)self->dtype);
-    snprintf(text, sizeof(call_text), *op == 's' ? "%s(torch.%sTensor%s, n_fft=%" PRId64 ", hop_length=%" PRId64 ", win_length=%" PRId64 ", window=%s, %s)"
-                                                 : "%s(CPU%sType%s, n_fft=%" PRId64 ", hop_length=%" PRId64 ", win_length=%" PRId64 ", window=%s, %s)",
-             op, title, shape, n_fft, hop, width, with, more);
+    snprintf(text, sizeof(call_text), "%s%s%s%s, n_fft=%" PRId64 ", hop_length=%" PRId64 ", win_length=%" PRId64 ", window=%s, %s)", opening, title,
+             kind, shape, n_fft, hop, width, with, more);
 }
 
 /* The window in the middle of n_fft zeros; ones where none is given. The caller has checked that it isn't longer. */
@@ -92,7 +92,7 @@ td_tensor *td_op_stft_center(td_tensor *self, int64_t n_fft, const int64_t *hop_
              number_or_none(return_complex, return_complex && *return_complex, some, sizeof some),
              number_or_none(align_to_window, align_to_window && *align_to_window, aligned, sizeof aligned));
     call_text call;
-    describe(call, "stft", signal, n_fft, hop, width, window, flags);
+    describe(call, "stft(torch.", "Tensor", signal, n_fft, hop, width, window, flags);
     if (!td_is_floating(signal) && !is_complex)
         return td_fail(TD_E_RUNTIME, "%s : expected a tensor of floating point or complex values", call);
     if (signal->ndim < 1 || signal->ndim > 2)
@@ -145,7 +145,7 @@ td_tensor *td_op_istft(td_tensor *self, int64_t n_fft, const int64_t *hop_length
              number_or_none(onesided, onesided && *onesided, one, sizeof one), number_or_none(length, length ? *length : 0, some, sizeof some),
              return_complex);
     call_text call;
-    describe(call, "istft", self, n_fft, hop, width, window, flags);
+    describe(call, "istft(CPU", "Type", self, n_fft, hop, width, window, flags);
     if (!self->numel)
         return td_fail(TD_E_RUNTIME, "%s : input tensor cannot be empty.", call);
     if (self->ndim != 2 && self->ndim != 3)

@@ -300,34 +300,34 @@ int td_op_tensor_split_tensor_indices_or_sections(td_tensor_list *results, td_te
     return where->ndim ? td_tensor_split_indices(results, self, numbers->numel, items, dim) : td_tensor_split_sections(results, self, items[0], dim);
 }
 
-/* The dimension that hsplit, vsplit and dsplit cut, by the name's first letter; -1 with an error.  Without sections indices were
- * given. */
-static int numpy_dim(const char *op, td_tensor *self, int least, const int64_t *sections)
+/* The dimension that hsplit, vsplit and dsplit cut: `dim`, but the only one where there is but one; -1 with an error.  Without sections
+ * indices were given. */
+static int numpy_dim(const char *op, td_tensor *self, int least, int dim, const int64_t *sections)
 {
     if (self->ndim < least)      /* "dimension": PyTorch's words */
         return td_error(TD_E_RUNTIME, "torch.%s requires a tensor with at least %d dimension, but got a tensor with %d dimensions!", op, least,
                         self->ndim);
-    int dim = *op == 'h' ? (self->ndim == 1 ? 0 : 1) : *op == 'v' ? 0 : 2;
+    dim = dim < self->ndim ? dim : 0;
     if (sections && (*sections == 0 || self->sizes[dim] % *sections))
         return td_error(TD_E_RUNTIME, "torch.%s attempted to split along dimension %d, but the size of the dimension %" PRId64
                         " is not divisible by the split_size %" PRId64 "!", op, dim, self->sizes[dim], *sections);
     return dim;
 }
 /* Both overloads of each: by a number of sections, which must divide the dimension evenly (tensor_split takes any), or by indices. */
-#define SPLIT(name, least) \
+#define SPLIT(name, least, along) \
     int td_op_##name##_int(td_tensor_list *results, td_tensor *self, int64_t sections) \
     { \
-        int dim = numpy_dim(#name, self, least, &sections); \
+        int dim = numpy_dim(#name, self, least, along, &sections); \
         return dim < 0 ? -1 : td_tensor_split_sections(results, self, sections, dim); \
     } \
     int td_op_##name##_array(td_tensor_list *results, td_tensor *self, int64_t n, const int64_t *indices) \
     { \
-        int dim = numpy_dim(#name, self, least, NULL); \
+        int dim = numpy_dim(#name, self, least, along, NULL); \
         return dim < 0 ? -1 : td_tensor_split_indices(results, self, n, indices, dim); \
     }
-SPLIT(hsplit, 1)
-SPLIT(vsplit, 2)
-SPLIT(dsplit, 3)
+SPLIT(hsplit, 1, 1)
+SPLIT(vsplit, 2, 0)
+SPLIT(dsplit, 3, 2)
 
 /* unsafe_split and its like: results that share memory, but are no views to autograd, each with a version counter of its own.  Safe as
  * long as only self or only the results are written to in place. */
