@@ -21,7 +21,7 @@ PROMOTE = {'default': 'TD_PROMOTE_DEFAULT', 'to_float': 'TD_PROMOTE_FLOAT', 'fir
 COLUMN = {'f32': 'TD_LOOP_F32', 'f64': 'TD_LOOP_F64', 'c64': 'TD_LOOP_C64', 'c128': 'TD_LOOP_C128',
           'f32_first': 'TD_LOOP_F32_FIRST', 'f32_second': 'TD_LOOP_F32_SECOND',
           'i32': 'TD_LOOP_I32', 'i64': 'TD_LOOP_I64', 'u64': 'TD_LOOP_U64', 'bool': 'TD_LOOP_BOOL',
-          'bf16': 'TD_LOOP_BF16', 'f16': 'TD_LOOP_F16', 'u8': 'TD_LOOP_U8', 'i8': 'TD_LOOP_I8', 'i16': 'TD_LOOP_I16', 'truth': 'TD_LOOP_TRUTH'}
+          'bf16': 'TD_LOOP_BF16', 'f16': 'TD_LOOP_F16', 'u8': 'TD_LOOP_U8', 'i8': 'TD_LOOP_I8', 'i16': 'TD_LOOP_I16', 'b8': 'TD_LOOP_B8'}
 OF = {'bf16': 'TD_OF_PAIRS', 'f16': 'TD_OF_HALVES'}      # loops that not every instruction set has
 FAILED = {'tensor': 'NULL'}
 # Operators whose operands may be on several devices.
@@ -74,7 +74,7 @@ class Chunk(Nodes):
         """See Note [Narrow integers].  of_bool: the formula is also that of bool."""
         columns = {}
 
-        for compute in [*(NARROW if group == 'int' else []), *(['truth'] if of_bool and (out == 'bool' or formula.keeps_bools()) else [])]:
+        for compute in [*(NARROW if group == 'int' else []), *(['b8'] if of_bool and (out == 'bool' or formula.keeps_bools()) else [])]:
             if compute == 'i8' and 'u8' in columns and formula.ignores_signs():
                 columns['i8'] = columns['u8']
                 continue
@@ -726,7 +726,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 #include "dispatch/writes.h"
 #include "ops/pointwise/pointwise.h"
 
-/* src/dispatch/spec.c: an error if tensors are on the CPU and on meta; those without dimensions may be elsewhere, if so told. */
+/* src/dispatch/spec.c: an error if tensors are on the CPU and on meta; those without dimensions may be elsewhere, where that is allowed. */
 int td_check_devices(int n, const td_spec_inputs *operands, bool numbers_anywhere);
 
 '''

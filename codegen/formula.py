@@ -5,7 +5,7 @@ number's place, or of a call how many arguments it has, what its result is, and 
 import ast
 from dataclasses import dataclass, field
 
-from .value import CONSTANTS, REAL_RESULT, TRUTH, Formula, FormulaError
+from .value import CONSTANTS, REAL_RESULT, PREDICATES, Formula, FormulaError
 
 BINARY = {ast.Add: 'ADD', ast.Sub: 'SUB', ast.Mult: 'MUL', ast.Div: 'DIV', ast.FloorDiv: 'FLOOR_DIV', ast.Mod: 'REMAINDER', ast.Pow: 'POW',
           ast.BitAnd: 'BIT_AND', ast.BitOr: 'BIT_OR', ast.BitXor: 'BIT_XOR', ast.LShift: 'SHIFT_LEFT', ast.RShift: 'SHIFT_RIGHT'}
@@ -75,7 +75,7 @@ class Data:
             if node.func.id in OWN_STEPS:
                 return [*steps, f'TD_STEP_{OWN_STEPS[node.func.id]}']
             letters = ', '.join(f"'{c}'" for c in node.func.id)
-            result = 'TRUTH' if node.func.id in TRUTH else 'REAL' if node.func.id in REAL_RESULT else 'SAME'
+            result = 'TRUTH' if node.func.id in PREDICATES else 'REAL' if node.func.id in REAL_RESULT else 'SAME'
             return [*steps, f'TD_STEP_CALL, {len(node.args)}, TD_FORMULA_{result}, {letters}, 0']
         raise FormulaError(f'{self.where}: {ast.dump(node)} is not in the value language')
 

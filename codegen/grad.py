@@ -292,7 +292,7 @@ class Emitter:
         """Only one arm is computed."""
         test = self.visit(node.test)
         if test[0] != 'b':
-            self.fail('the condition of an if expression must be a number or truth value of the call')
+            self.fail('the condition of an if expression must be a number or bool of the call')
         self.count += 1
         name = f't{self.count}'
         self.line(f'TD_AUTO td_tensor *{name} = NULL;')

@@ -1,6 +1,6 @@
 """What the nodes of the gradient graph are called: programs and error messages show PyTorch's names.
 
-An operator's words with capitals, also behind a digit (Log1P, MaxPool2D), then a number that tells overloads apart.  The
+An operator's words with capitals, also behind a digit (Log1P, MaxPool2D), then a number that distinguishes overloads.  The
 number is 0 but for those in OTHERS, where an operator stands for an overload, or a part, that PyTorch names otherwise."""
 import re
 

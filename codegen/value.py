@@ -51,9 +51,9 @@ CONSTANTS = {'PI': 3.14159265358979323846, 'LN2': 0.69314718055994530942, 'E': 2
              'SQRT_HALF': 0.70710678118654752440, 'SQRT_2_OVER_PI': 0.79788456080286535588,
              'TWO_OVER_SQRT_PI': 1.12837916709551257390, 'INV_SQRT_2PI': 0.39894228040143267794,
              'LN10': 2.30258509299404568402, 'SQRT_PI_OVER_2': 0.88622692545275801365}
-# Functions whose result is real for a complex argument, and those that give truth values.
+# Functions whose result is real for a complex argument, and those whose result is boolean.
 REAL_RESULT = {'abs', 'real', 'imag', 'angle'}
-TRUTH = {'isnan', 'isinf', 'isfinite', 'signbit'}
+PREDICATES = {'isnan', 'isinf', 'isfinite', 'signbit'}
 BUILTIN = {('abs', 'f32'): '__builtin_fabsf', ('abs', 'f64'): '__builtin_fabs',
            ('sqrt', 'f32'): '__builtin_sqrtf', ('sqrt', 'f64'): '__builtin_sqrt',
            ('real', 'c64'): '__builtin_crealf', ('real', 'c128'): '__builtin_creal',
@@ -97,20 +97,20 @@ class Formula:
             all(isinstance(node, (ast.Name, ast.Load, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div)) for node in ast.walk(self.tree))
 
     def emit(self, name, compute, out, single=None, own_halves=False):
-        """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16', 'f16', 'u8', 'i8', 'i16' and 'truth' give None
+        """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16', 'f16', 'u8', 'i8', 'i16' and 'b8' give None
         for formulas that aren't plain.  single: an operand of which there is one element for the whole run.
         own_halves: see Note [Halves of their own]."""
-        half, booleans = compute if compute in ('bf16', 'f16') and not own_halves else None, compute == 'truth'
+        half, booleans = compute if compute in ('bf16', 'f16') and not own_halves else None, compute == 'b8'
         compute = 'f32' if half else 'u8' if booleans else compute
         ctype, kind, real = COMPUTE[compute]
         lines, cuts, used = [], [], {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
         counter, runs = 0, RUNS.get(compute, set())
 
         narrow = compute in NARROW
-        truth = ctype if narrow else 'int'
+        boolean = ctype if narrow else 'int'
 
         def type_of(k):
-            return {'b': truth, 'r': COMPUTE[real][0]}.get(k, ctype)
+            return {'b': boolean, 'r': COMPUTE[real][0]}.get(k, ctype)
 
         def let(code, k):
             nonlocal counter
@@ -207,14 +207,14 @@ class Formula:
                 return let(f'TD_FMA_{suffix(*kinds).upper()}({", ".join(codes)})', kind)
             if function == 'truth':
                 return let(f'{codes[0]} != 0', 'b')
-            if function == 'number':   # a truth value as a number
+            if function == 'number':   # a boolean as a number
                 return let(f'({type_of(kind)}){codes[0]}', kind)
             if function == 'complex':
                 return let(f'TD_COMPLEX_{compute.upper()}({", ".join(codes)})', 'c')
             which = suffix(*kinds)
-            k = 'b' if function in TRUTH else kinds[0]
+            k = 'b' if function in PREDICATES else kinds[0]
             if 'c' in kinds:
-                k = 'r' if function in REAL_RESULT else 'b' if function in TRUTH else 'c'
+                k = 'r' if function in REAL_RESULT else 'b' if function in PREDICATES else 'c'
             elif function in ('conj', 'real'):
                 return arguments[0]
             if function in runs - ALONE:
@@ -248,7 +248,7 @@ class Formula:
                 body.append(f'    const {ctype} x_{parameter} = td_scalar_{compute}((const td_scalar *)params + {i});')
         if not used & set(self.parameters):
             body.append('    (void)params;')
-        inputs = [(f'x_{o}', truth if o in self.masks else ctype, f'{o}[i] != 0' if booleans else f'{o}[i]') for o in self.operands
+        inputs = [(f'x_{o}', boolean if o in self.masks else ctype, f'{o}[i] != 0' if booleans else f'{o}[i]') for o in self.operands
                   if o in used and o != single]
         whole = self._whole(runs) if out == 'same' else None
         if whole:
@@ -297,7 +297,7 @@ class Formula:
         """The operands and parameters that are used, with their numbers, and the formula as an inline function of them."""
         operands = [(i, o, o in self.masks) for i, o in enumerate(self.operands) if o in used]
         parameters = [(i, p) for i, p in enumerate(self.parameters) if p in used]
-        wants = [f'{"int" if truth else "float"} x_{o}' for _, o, truth in operands] + [f'float x_{p}' for _, p in parameters]
+        wants = [f'{"int" if is_mask else "float"} x_{o}' for _, o, is_mask in operands] + [f'float x_{p}' for _, p in parameters]
         return operands, parameters, [
             f'static inline {"int" if out == "bool" else "float"} TD_ISA_NAME({name}_value)({", ".join(wants)})', '{',
             *(f'    const {t} {variable} = {line};' for variable, t, line in lines), f'    return {code};', '}',
@@ -310,19 +310,19 @@ class Formula:
         operands, parameters, head = self._as_function(name, out, used, lines, code)
         numbers = [f'x_{p}' for _, p in parameters]
 
-        def value(truth, number):
-            given = [(truth if is_truth else number).format(o) for _, o, is_truth in operands]
+        def value(mask, number):
+            given = [(mask if is_mask else number).format(o) for _, o, is_mask in operands]
             return f'TD_ISA_NAME({name}_value)({", ".join(given + numbers)})'
         one, bits = value('{0}[i] != 0', 'td_f16_to_f32({0}[i])'), value('{0}[i + k] != 0', 'wide_{0}[k]')
         t = 'uint8_t' if out == 'bool' else 'td_f16'
         return '\n'.join([
             '#ifdef TD_HALVES', *head, f'    {t} *out = ({t} *)runs[0];',
-            *(f'    const {"uint8_t" if truth else "td_f16"} *{o} = (const {"uint8_t" if truth else "td_f16"} *)runs[{i + 1}];'
-              for i, o, truth in operands),
+            *(f'    const {"uint8_t" if is_mask else "td_f16"} *{o} = (const {"uint8_t" if is_mask else "td_f16"} *)runs[{i + 1}];'
+              for i, o, is_mask in operands),
             '    int64_t i = 0;',
             '    for (; i + TD_HALVES <= count; i += TD_HALVES) {',
-            *(f'        td_block_of_floats wide_{o};' for _, o, truth in operands if not truth),
-            *(f'        td_widen(wide_{o}, {o} + i);' for _, o, truth in operands if not truth),
+            *(f'        td_block_of_floats wide_{o};' for _, o, is_mask in operands if not is_mask),
+            *(f'        td_widen(wide_{o}, {o} + i);' for _, o, is_mask in operands if not is_mask),
             *([] if out == 'bool' else ['        td_block_of_floats wide;']),
             '#pragma omp simd',
             '        for (int k = 0; k < TD_HALVES; k++)',
@@ -341,12 +341,12 @@ class Formula:
         result, word = ('int', 'td_pair8') if out == 'bool' else ('float', 'td_pair16')
 
         def value(half, at):
-            given = [f'td_{half}{8 if truth else 16}({o}[{at}])' for _, o, truth in operands] + [f'x_{p}' for _, p in parameters]
+            given = [f'td_{half}{8 if is_mask else 16}({o}[{at}])' for _, o, is_mask in operands] + [f'x_{p}' for _, p in parameters]
             return f'TD_ISA_NAME({name}_value)({", ".join(given)})'
         return '\n'.join([
             '#ifdef TD_PAIRS', *head, f'    {word} *out = ({word} *)runs[0];',
-            *(f'    const td_pair{8 if truth else 16} *{o} = (const td_pair{8 if truth else 16} *)runs[{i + 1}];'
-              for i, o, truth in operands),
+            *(f'    const td_pair{8 if is_mask else 16} *{o} = (const td_pair{8 if is_mask else 16} *)runs[{i + 1}];'
+              for i, o, is_mask in operands),
             '#pragma omp simd',
             '    for (int64_t i = 0; i < count / 2; i++)',
             f'        out[i] = td_of_{"bools" if out == "bool" else "floats"}({value("low", "i")}, {value("high", "i")});',

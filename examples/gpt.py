@@ -294,7 +294,7 @@ def choose(logits, number, temperature, top_k):
     """The byte that `number` from [0, 1) picks.
 
     Keep the `top_k` largest logits (of equal ones, the lower byte); give each the weight
-    exp((logit - largest) / temperature); walk through the kept bytes in ascending order until the sum of weights
+    exp((logit - largest) / temperature); go through the kept bytes in ascending order until the sum of weights
     exceeds number * total. All in double precision, in this order, as in examples/c/generate.c.
     """
     ranked = sorted(range(len(logits)), key=lambda byte: (-logits[byte], byte))

@@ -43,7 +43,7 @@ MENU = [
 # ---- Python -----------------------------------------------------------------------------------------------------------
 
 def signature(thing, name):
-    """How it is called, on one line; operators tell by their schemas."""
+    """How it is called, on one line; an operator's signature is its schema."""
     doc = inspect.getdoc(thing) or ""
     if re.match(r"[\w.]+\(.*\) -> ", doc):
         return ""                                       # the docstring begins with the schemas

@@ -38,7 +38,7 @@ def install(programs):
 
 
 def machine_file(folder, compiler, other):
-    """What tells meson of the compiler."""
+    """The arguments that set meson's compiler."""
     command = ['ccache', compiler] if shutil.which('ccache') else [compiler]
     lines = ['[binaries]', f'c = {command}']
     if other:

@@ -1,5 +1,5 @@
 """Runs the C test programs in a folder, passing on further arguments, and sums up: `N passed, N failed`.  As many run at
-once as there are cores.  `--under COMMAND` runs them by an emulator, of which TEDE_EMULATED=1 tells them."""
+once as there are cores.  `--under COMMAND` runs them by an emulator, which TEDE_EMULATED=1 announces to them."""
 import concurrent.futures
 import os
 import pathlib

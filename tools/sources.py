@@ -6,7 +6,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ONCE_PER_ISA = ('_isa.c', '/convert.c')
-# Of the files that check and compose, those that walk elements themselves or are on every call's way.
+# Of the files that check and compose, those that loop over elements themselves or run in every call.
 FULL = {f'src/ops/{name}.c' for name in ('reduce/count', 'create/creation', 'reduce/histogram', 'index/advanced', 'iterate/iterator', 'shape/join',
                                          'pointwise/pointwise', 'random/random', 'index/search', 'index/unique')} | {'src/layouts/sparse/loops.c'}
 CORE = 'base', 'tensor', 'dispatch', 'formula', 'ops', 'layouts', 'autograd', 'transforms', 'trace', 'libs', 'io', 'optim', 'kernels'

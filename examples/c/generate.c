@@ -56,10 +56,10 @@ static td_tensor *attend(const model *m, td_tensor *x, int64_t length, int block
     TD_AUTO td_tensor *normed = norm(m, x, "blocks.%d.norm1", block);
     TD_AUTO td_tensor *qkv = linear(m, normed, "blocks.%d.qkv", block);
     TD_AUTO td_tensor *parts = td_view(qkv, 5, (int64_t[]){1, length, 3, m->heads, m->width / m->heads});
-    TD_AUTO td_tensor *turned = td_permute(parts, 5, (int64_t[]){2, 0, 3, 1, 4});
-    TD_AUTO td_tensor *q = td_select_int(turned, 0, 0);            /* each (1, heads, length, width / heads) */
-    TD_AUTO td_tensor *k = td_select_int(turned, 0, 1);
-    TD_AUTO td_tensor *v = td_select_int(turned, 0, 2);
+    TD_AUTO td_tensor *permuted = td_permute(parts, 5, (int64_t[]){2, 0, 3, 1, 4});
+    TD_AUTO td_tensor *q = td_select_int(permuted, 0, 0);            /* each (1, heads, length, width / heads) */
+    TD_AUTO td_tensor *k = td_select_int(permuted, 0, 1);
+    TD_AUTO td_tensor *v = td_select_int(permuted, 0, 2);
     TD_AUTO td_tensor *a = td_scaled_dot_product_attention(q, k, v, TD_NONE, 0.0, true, NULL, false);
     TD_AUTO td_tensor *back = td_transpose(a, 1, 2);
     TD_AUTO td_tensor *joined = td_reshape(back, 3, (int64_t[]){1, length, m->width});
@@ -116,7 +116,7 @@ static double draw(uint64_t *state)
 }
 
 /* The byte that `number` from [0, 1) picks among the top_k largest logits (of equal ones, the lower byte), each weighted
- * by exp((logit - largest) / temperature), walking through them in ascending order. */
+ * by exp((logit - largest) / temperature), adding them up in ascending order. */
 static int choose(const float *logits, double number, double temperature, int64_t top_k)
 {
     double weights[VOCABULARY], total = 0, reached = 0;

@@ -110,8 +110,8 @@ int main(void)
     TD_AUTO td_tensor *table = td_reshape(line, 2, (int64_t[]){2, 3});
     TD_AUTO td_tensor *x = td_clone(table);
     check(x && td_set_requires_grad(x, true) == 0);
-    TD_AUTO td_tensor *turned = td_transpose_int(x, 0, 1);
-    TD_AUTO td_tensor *y = softclip(op, turned, 2);
+    TD_AUTO td_tensor *columns = td_transpose_int(x, 0, 1);
+    TD_AUTO td_tensor *y = softclip(op, columns, 2);
     TD_AUTO td_tensor *sum = td_sum(y);
     check(sum && td_backward(1, &sum, NULL, false, false) == 0);
 

@@ -167,7 +167,7 @@ TD_API int td_clamp_min_out(td_tensor *self, td_scalar min, td_tensor *out) TD_M
 TD_API td_tensor *td_clamp_max(td_tensor *self, td_scalar max);
 TD_API int td_clamp_max_(td_tensor *self, td_scalar max) TD_MUST_USE;
 TD_API int td_clamp_max_out(td_tensor *self, td_scalar max, td_tensor *out) TD_MUST_USE;
-/* NaN and infinities replaced, by 0 and the largest and smallest numbers unless told. */
+/* NaN and infinities replaced, by 0 and the largest and smallest numbers by default. */
 TD_API td_tensor *td_nan_to_num(td_tensor *self, const double *nan, const double *posinf, const double *neginf);
 TD_API int td_nan_to_num_(td_tensor *self, const double *nan, const double *posinf,
         const double *neginf) TD_MUST_USE;
@@ -242,7 +242,7 @@ TD_API td_tensor *td_renorm(td_tensor *self, td_scalar p, int64_t dim, td_scalar
 TD_API int td_renorm_(td_tensor *self, td_scalar p, int64_t dim, td_scalar maxnorm) TD_MUST_USE;
 TD_API int td_renorm_out(td_tensor *self, td_scalar p, int64_t dim, td_scalar maxnorm,
         td_tensor *out) TD_MUST_USE;
-/* Powers of a vector's elements in columns, falling unless told. */
+/* Powers of a vector's elements in columns, falling by default. */
 TD_API td_tensor *td_vander(td_tensor *x, const int64_t *N, bool increasing);
 
 /* ==== conv ================================================================================================ */
@@ -358,7 +358,7 @@ TD_API int td_zeros_out(int64_t n_size, const int64_t *size, td_dtype dtype, td_
 TD_API td_tensor *td_ones(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device);
 TD_API int td_ones_out(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device,
         td_tensor *out) TD_MUST_USE;
-/* A tensor filled with a number, of that number's dtype unless told. */
+/* A tensor filled with a number, of that number's dtype by default. */
 TD_API td_tensor *td_full(int64_t n_size, const int64_t *size, td_scalar fill_value, td_dtype dtype,
         td_device device);
 TD_API int td_full_out(int64_t n_size, const int64_t *size, td_scalar fill_value, td_dtype dtype,
@@ -1236,7 +1236,7 @@ TD_API int td_linalg_vecdot_out(td_tensor *x, td_tensor *y, int64_t dim, td_tens
 /* The cross product of vectors with three elements. */
 TD_API td_tensor *td_linalg_cross(td_tensor *self, td_tensor *other, int64_t dim);
 TD_API int td_linalg_cross_out(td_tensor *self, td_tensor *other, int64_t dim, td_tensor *out) TD_MUST_USE;
-/* The cross product, along the first dimension of size 3 unless told. */
+/* The cross product, along the first dimension of size 3 by default. */
 TD_API td_tensor *td_cross(td_tensor *self, td_tensor *other, const int64_t *dim);
 TD_API int td_cross_out(td_tensor *self, td_tensor *other, const int64_t *dim, td_tensor *out) TD_MUST_USE;
 /* The exponential function of matrices. */
@@ -2635,7 +2635,7 @@ TD_API int td_count_nonzero_dim_intlist_out(td_tensor *self, int64_t n_dim, cons
         td_tensor *out) TD_MUST_USE;
 /* How many elements aren't 0. */
 TD_API td_tensor *td_count_nonzero_dim(td_tensor *self, const int64_t *dim);
-/* The variance over dimensions; ``correction`` is taken from the number of elements (1 unless told). */
+/* The variance over dimensions; ``correction`` is taken from the number of elements (1 by default). */
 TD_API td_tensor *td_var_correction(td_tensor *self, int64_t n_dim, const int64_t *dim,
         const td_scalar *correction, bool keepdim);
 TD_API int td_var_correction_out(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction,
@@ -2720,7 +2720,7 @@ TD_API td_tensor *td_trace(td_tensor *self);
 TD_API int td_item(td_scalar *results, td_tensor *self) TD_MUST_USE;
 /* The only element as a number. */
 TD_API int td__local_scalar_dense(td_scalar *results, td_tensor *self) TD_MUST_USE;
-/* The truth of the only element. */
+/* Whether the only element isn't zero. */
 TD_API int td_is_nonzero(bool *results, td_tensor *self) TD_MUST_USE;
 /* Whether two tensors have the same shape and elements. */
 TD_API int td_equal(bool *results, td_tensor *self, td_tensor *other) TD_MUST_USE;
@@ -3228,7 +3228,7 @@ TD_API td_tensor *td_bincount(td_tensor *self, td_tensor *weights, int64_t minle
 
 /* ==== sparse ============================================================================================== */
 
-/* A COO tensor over indices and values, whose dimensions are told apart. */
+/* A COO tensor over indices and values, whose first ``sparse_dim`` dimensions are the indices' and the others the values'. */
 TD_API td_tensor *td__sparse_coo_tensor_with_dims_and_tensors(int64_t sparse_dim, int64_t dense_dim,
         int64_t n_size, const int64_t *size, td_tensor *indices, td_tensor *values, td_dtype dtype,
         td_device device, const bool *is_coalesced);
@@ -3283,7 +3283,7 @@ TD_API td_tensor *td__coalesce(td_tensor *self);
 TD_API td_tensor *td_to_dense(td_tensor *self, td_dtype dtype, const bool *masked_grad);
 /* to_dense of a tensor of another layout. */
 TD_API td_tensor *td__to_dense(td_tensor *self, td_dtype dtype, const bool *masked_grad);
-/* The gradient of to_dense, of input's layout, and where that has elements unless told otherwise. */
+/* The gradient of to_dense, of input's layout, and where that has elements by default. */
 TD_API td_tensor *td_to_dense_backward(td_tensor *grad, td_tensor *input, const bool *masked_grad);
 /* A COO tensor of the elements that aren't zero; the dimensions after the first ``sparse_dim`` are dense. */
 TD_API td_tensor *td_to_sparse_sparse_dim(td_tensor *self, int64_t sparse_dim);
@@ -3338,7 +3338,7 @@ TD_API td_tensor *td_to_sparse_bsr(td_tensor *self, int64_t n_blocksize, const i
 /* The blocks that aren't zero, by compressed columns of blocks. */
 TD_API td_tensor *td_to_sparse_bsc(td_tensor *self, int64_t n_blocksize, const int64_t *blocksize,
         const int64_t *dense_dim);
-/* A sparse tensor of the elements that aren't zero, COO unless told otherwise. */
+/* A sparse tensor of the elements that aren't zero, COO by default. */
 TD_API td_tensor *td_to_sparse(td_tensor *self, td_layout layout, int64_t n_blocksize, const int64_t *blocksize,
         const int64_t *dense_dim);
 /* The sum of a sparse tensor's elements. */

@@ -45,10 +45,10 @@ typedef struct td_event {
 } td_event;
 enum { TD_TRACE_DIMS = 64 };
 
-/* All that an event points to is borrowed and valid during the call.  A watcher hears nothing of what it does itself. */
+/* All that an event points to is borrowed and valid during the call.  What a watcher does itself is no event. */
 typedef void td_watcher(const td_event *event, void *context);
 
-/* Let `watcher` hear of this thread's calls from now on; NULL ends that.  0, or -1 if there is one already. */
+/* Notify `watcher` of this thread's calls from now on; NULL ends that.  0, or -1 if there is one already. */
 TD_API int td_watch(td_watcher *watcher, void *context) TD_MUST_USE;
 
 /* ---- recording calls, to run them again --------------------------------------------------------------------------

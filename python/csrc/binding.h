@@ -10,10 +10,10 @@
  *   types.c          dtype, device, layout, memory_format, finfo        size.c         Size
  *   factory.c        tensor(), as_tensor()                              interop.c      NumPy, buffers, DLPack
  *   override.c       __torch_function__                                 grad.c         backward, grad, modes
- *   asking.c         Python functions whose calls it may take over
+ *   overridable.c    Python functions whose calls it may take over
  *   nodes.c          the graph and hooks                                function.c     autograd.Function
  *   dispatch.c       __torch_dispatch__ and its modes                   boxed.c        kernels in Python
- *   questions.c      attributes that __torch_dispatch__ is asked for
+ *   metadata.c       attributes that __torch_dispatch__ is queried for
  *   saved.c          hooks on saved tensors, anomaly mode               edges.c        edges, the running pass
  *   errors.c         errors both ways
  *   scalar.c         numbers both ways                                  signature.c    PyTorch's TypeErrors
@@ -74,7 +74,7 @@ typedef struct TensorObject {
     PyObject_HEAD
     td_tensor *x;             /* counted, or borrowed while x owns the wrapper */
     PyObject  *dict, *weakrefs;
-    uint8_t    asks;          /* what its class is asked for instead of x, see questions.c */
+    uint8_t    queries;       /* metadata that its class is queried for instead of x, see metadata.c */
 } TensorObject;
 extern PyTypeObject td_py_Tensor, td_py_TensorMeta;
 extern PyTypeObject *td_py_Parameter;      /* a second exact type; set by tede.nn, until then Tensor itself */
@@ -165,7 +165,7 @@ static inline bool td_py_seen(void)
     td_masks masks = td_thread_masks();
     return masks.include & ~masks.exclude & TD_KEYSET(TD_KEY_PYTHON);
 }
-/* td_tensor_item, also of a wrapper subclass: __torch_dispatch__ is asked for _local_scalar_dense then. */
+/* td_tensor_item, also of a wrapper subclass: __torch_dispatch__ is passed _local_scalar_dense then. */
 int        td_py_item(td_tensor *x, td_scalar *value);
 bool       td_py_without_data(td_tensor *x, const char *what);                /* with an error if there is none to read */
 int  td_py_interop_init(PyObject *module);
@@ -233,7 +233,7 @@ typedef struct OperatorObject {
     bool           numbers;            /* Python numbers are taken for tensors */
     bool           exact_names;        /* of ops.<namespace>: arguments have their schema's names, all overloads count */
     bool           heavy;              /* worth giving up the lock for smaller operands */
-    PyObject      *shown;              /* what __torch_function__ is told, if not this object itself */
+    PyObject      *shown;              /* what __torch_function__ is passed, if not this object itself */
 } OperatorObject;
 extern PyTypeObject td_py_Function, td_py_Method;
 /* Call an operator object with positional arguments. */
@@ -312,20 +312,20 @@ void td_py_mark(td_tensor *x, PyTypeObject *type);
 /* The object that stands for an operator in Python, ops.<namespace>.<name>.<overload>: borrowed, NULL with an error. */
 PyObject *td_py_overload(const td_op *op);
 int td_py_dispatch_init(PyObject *module);
-/* What self's class, and a mode, answer to a question that an operator stands for: function(self[, argument]). */
-PyObject *td_py_dispatch_question(PyObject *function, PyObject *self, PyObject *argument);
+/* A metadata query, passed to self's class and to a mode as an operator: function(self[, argument]). */
+PyObject *td_py_dispatch_query(PyObject *function, PyObject *self, PyObject *argument);
 
-/* ---- questions.c */
-enum { TD_PY_ASKS_STRIDES = 1, TD_PY_ASKS_SIZES = 2, TD_PY_ASKS_DEVICE = 4, TD_PY_ASKS_LAYOUT = 8 };
-static inline bool td_py_asks(PyObject *self, int what) { return TD_UNLIKELY(((TensorObject *)self)->asks & what); }
-/* What a new object asks its class for, from the arguments of its making (policy may be NULL or None); -1 with an error. */
-int td_py_questions_of(PyObject *policy, bool device, bool layout);
+/* ---- metadata.c */
+enum { TD_PY_QUERIES_STRIDES = 1, TD_PY_QUERIES_SIZES = 2, TD_PY_QUERIES_DEVICE = 4, TD_PY_QUERIES_LAYOUT = 8 };
+static inline bool td_py_queries(PyObject *self, int what) { return TD_UNLIKELY(((TensorObject *)self)->queries & what); }
+/* Which metadata a new object's class is queried for, from its constructor's arguments (policy may be NULL or None); -1 with an error. */
+int td_py_queries_of(PyObject *policy, bool device, bool layout);
 /* Attributes of self, or what its class says that they are.  Those that are numbers are -1 with an error; offsets, which may be
  * negative, -2. */
 PyObject *td_py_shape(PyObject *self);
 PyObject *td_py_strides(PyObject *self);
 int       td_py_dim(PyObject *self);
-int64_t   td_py_numel(PyObject *self, const char *question);
+int64_t   td_py_numel(PyObject *self, const char *query_name);
 int64_t   td_py_offset(PyObject *self);
 int       td_py_contiguous(PyObject *self, PyObject *format);
 int       td_py_device_of(PyObject *self, td_device *device);
@@ -378,8 +378,8 @@ static inline bool td_py_taken_over(PyObject *self)
     return TD_UNLIKELY(td_py_function_modes > 0) || (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self));
 }
 
-/* ---- asking.c */
-int td_py_asking_init(PyObject *module);
+/* ---- overridable.c */
+int td_py_overridable_init(PyObject *module);
 
 /* ---- indexing.c */
 PyObject *td_py_getitem(PyObject *self, PyObject *index);

@@ -39,7 +39,7 @@ PyObject *td_py_overload(const td_op *op)
     return entry ? PyTuple_GET_ITEM(entry, 0) : NULL;       /* overloads live as long as the process */
 }
 
-/* ---- who is asked */
+/* ---- whose handlers are called */
 
 static bool has_dispatch(PyTypeObject *type)
 {
@@ -89,7 +89,7 @@ static void include_key(void)
     td_set_thread_masks(masks);
 }
 
-static PyObject *registered;                /* dict: overload -> {class: handler}, for classes whose own handler is not asked */
+static PyObject *registered;                /* dict: overload -> {class: handler}, for classes whose own handler is not called */
 
 /* What `type` makes of a call: the handler that was registered for the operator, else the __torch_dispatch__ of `owner`. */
 static PyObject *ask_one(PyObject *owner, PyObject *type, PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
@@ -113,7 +113,7 @@ static PyObject *ask_one(PyObject *owner, PyObject *type, PyObject *function, Py
     return result;
 }
 
-static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
+static PyObject *call_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
 {
     PyObject *mode = td_py_modes_top(&modes);
     ModeStack whole = td_py_modes_leave(&modes);
@@ -138,7 +138,7 @@ static void fail_multiple(PyObject *name, const Involved *list)
     Py_XDECREF(text);
 }
 /* The first answer of the innermost mode, else of the operands' classes; NotImplemented if there is none. */
-static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, PyObject *kwargs)
+static PyObject *call_handlers(PyObject *function, const Involved *list, PyObject *args, PyObject *kwargs)
 {
     PyObject *types = PyTuple_New(list->n), *result = NULL;
     if (!types)
@@ -146,7 +146,7 @@ static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, P
     for (int i = 0; i < list->n; i++)
         PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(list->objects[i])));
     if (modes.top)
-        result = ask_mode(function, types, args, kwargs);
+        result = call_mode(function, types, args, kwargs);
     for (int i = 0; i < list->n && (!result ? !PyErr_Occurred() : result == Py_NotImplemented); i++) {
         Py_CLEAR(result);
         PyObject *type = (PyObject *)Py_TYPE(list->objects[i]);
@@ -156,12 +156,12 @@ static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, P
     return result;
 }
 
-PyObject *td_py_dispatch_question(PyObject *function, PyObject *self, PyObject *argument)
+PyObject *td_py_dispatch_query(PyObject *function, PyObject *self, PyObject *argument)
 {
     Involved list = {.objects = {self}, .n = has_dispatch(Py_TYPE(self))};
     PyObject *args = argument ? PyTuple_Pack(2, self, argument) : PyTuple_Pack(1, self), *kwargs = PyDict_New();
     td_masks masks = td_thread_masks();
-    PyObject *answer = args && kwargs ? ask(function, &list, args, kwargs) : NULL;
+    PyObject *answer = args && kwargs ? call_handlers(function, &list, args, kwargs) : NULL;
     td_set_thread_masks(masks);
     if (answer == Py_NotImplemented) {
         Py_CLEAR(answer);
@@ -313,7 +313,7 @@ static int handle(const td_op *op, PyObject *entry, const Involved *list, const 
         Py_XDECREF(result);
         td_masks masks = td_thread_masks();
         bool below = td_set_below_autograd(true), grad = td_grad_enabled();
-        result = ask(PyTuple_GET_ITEM(entry, 0), list, args, kwargs);
+        result = call_handlers(PyTuple_GET_ITEM(entry, 0), list, args, kwargs);
         if (result == Py_NotImplemented) {
             Py_CLEAR(result);
             PyObject *name = PyUnicode_FromFormat("torch._ops.%S", PyTuple_GET_ITEM(entry, 0));
@@ -485,8 +485,8 @@ static PyObject *make_wrapper_subclass(PyObject *unused, PyObject *args, PyObjec
         return td_py_not_subclass();
     if (!has_dispatch((PyTypeObject *)cls))
         return PyErr_Format(PyExc_TypeError, "%s must define __torch_dispatch__", ((PyTypeObject *)cls)->tp_name);
-    int asks = td_py_questions_of(policy, of_device, of_layout);
-    if (asks < 0)
+    int queries = td_py_queries_of(policy, of_device, of_layout);
+    if (queries < 0)
         return NULL;
     int64_t sizes[TD_MAX_DIMS], steps[TD_MAX_DIMS], start = 0;
     td_dtype type = td_default_dtype();
@@ -508,7 +508,7 @@ static PyObject *make_wrapper_subclass(PyObject *unused, PyObject *args, PyObjec
     }
     PyObject *made = td_py_wrap_as(x, (PyTypeObject *)cls);
     if (made)
-        ((TensorObject *)made)->asks = (uint8_t)asks;
+        ((TensorObject *)made)->queries = (uint8_t)queries;
     return made;
 }
 static PyMethodDef make_wrapper_def = {

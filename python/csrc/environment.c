@@ -177,7 +177,7 @@ static PyMethodDef functions[] = {
     {"_autocast_dtype", autocast_dtype, METH_NOARGS, "The dtype that products compute in, or None: this thread's."},
     {"_autocast_deeper", autocast_deeper, METH_O, "Count the contexts; how deep the thread is."},
     {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS, "Drop the casts of weights that autocast keeps."},
-    {"_set_warn_always", set_warn_always, METH_O, "Whether what is told once per process is told each time."},
+    {"_set_warn_always", set_warn_always, METH_O, "Whether warnings given once per process are given each time."},
     {"_set_package", set_package, METH_O, "The name that reprs use: tede or torch."},
     {NULL},
 };

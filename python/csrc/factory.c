@@ -1,6 +1,6 @@
 /* tensor(), as_tensor(), asarray(): tensors from Python's data.
  *
- * Nested sequences are walked twice: once for shape and dtype, once to store.  Lists and tuples go without
+ * Nested sequences are traversed twice: once for shape and dtype, once to store.  Lists and tuples go without
  * iterators; anything else that is a sequence goes by its protocol. */
 #include "calls_csrc_factory.h"
 #include "binding.h"
@@ -452,20 +452,20 @@ static PyObject *elements(const Options *o)
     return td_py_storage_as_tensor(o->data, o->dtype == TD_DTYPE_NONE ? TD_I64 : o->dtype);
 }
 /* What a mode with a __torch_function__ makes of a call of this module's function. */
-static PyObject *told(PyObject *m, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+static PyObject *overridden(PyObject *m, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     PyObject *function = PyObject_GetAttrString(m, name);
     PyObject *result = function ? td_py_override(function, args, nargs, kwnames) : NULL;
     Py_XDECREF(function);
     return result;
 }
-#define TOLD(name)                                  \
+#define MODES_FIRST(name)                                  \
     if (TD_UNLIKELY(td_py_function_modes > 0))      \
-        return told(m, name, args, nargs, kwnames)
+        return overridden(m, name, args, nargs, kwnames)
 
 static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    TOLD("tensor");
+    MODES_FIRST("tensor");
     Options o;
     if (nargs == 1 && !kwnames)
         o = (Options){args[0], TD_DTYPE_NONE, td_py_default_device, 0, -1, false};
@@ -566,7 +566,7 @@ static PyObject *share(const Options *o)
 
 static PyObject *as_tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    TOLD("as_tensor");
+    MODES_FIRST("as_tensor");
     Options o;
     return options("as_tensor", "data", args, nargs, kwnames, 2, td_py_default_device, &o) < 0 ? NULL : share(&o);
 }
@@ -617,7 +617,7 @@ static PyObject *as_array(const Options *given)
 }
 static PyObject *asarray(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    TOLD("asarray");
+    MODES_FIRST("asarray");
     Options o;
     if (options("asarray", "obj", args, nargs, kwnames, 0, td_py_default_device, &o) < 0)
         return NULL;

@@ -1,7 +1,7 @@
 /* x[index] and x[index] = value, by NumPy's rules as PyTorch has them.
  *
- * One walk over the items does all that is basic (ints, slices, None, Ellipsis) and collects what is not (masks, index
- * tensors, lists).  Where no gradient has to flow, the walk only computes a geometry and one view is made at its end;
+ * One pass over the items does all that is basic (ints, slices, None, Ellipsis) and collects what is not (masks, index
+ * tensors, lists).  Where no gradient has to flow, the pass only computes a geometry and one view is made at its end;
  * otherwise each item is an operator, so that each leaves its node.  What was collected then goes to index or
  * index_put_.  Negative steps are views too: strides are signed. */
 #include "calls_csrc_indexing.h"
@@ -9,7 +9,7 @@
 #include <tede/layout.h>
 #include <math.h>
 
-typedef struct Walk {
+typedef struct IndexState {
     PyObject  *index;                    /* plain: see plain_index() (owned) */
     td_tensor *x;                        /* recording: the tensor so far (owned); else the one that is indexed */
     bool       record, changed, advanced;
@@ -19,7 +19,7 @@ typedef struct Walk {
     int        entries;
     const int64_t *x_sizes, *x_strides;
     int        x_ndim;
-} Walk;
+} IndexState;
 
 /* ---- items made plain
  *
@@ -126,9 +126,9 @@ static PyObject *plain_index(PyObject *index)
     return plain;
 }
 
-/* ---- the walk */
+/* ---- one pass over the items */
 
-static void walk_end(Walk *w)
+static void index_end(IndexState *w)
 {
     for (int i = 0; i < w->entries; i++)
         td_tensor_release(w->indices[i]);
@@ -138,7 +138,7 @@ static void walk_end(Walk *w)
 }
 
 /* Recording: go on with the next tensor. */
-static int next(Walk *w, td_tensor *made)
+static int next(IndexState *w, td_tensor *made)
 {
     if (!made)
         return td_py_raise(), -1;
@@ -149,7 +149,7 @@ static int next(Walk *w, td_tensor *made)
     return 0;
 }
 
-static bool full(const Walk *w, int more)
+static bool full(const IndexState *w, int more)
 {
     if (w->ndim + more <= TD_MAX_DIMS && w->entries + more <= TD_MAX_DIMS)
         return false;
@@ -158,19 +158,19 @@ static bool full(const Walk *w, int more)
 }
 
 /* A dimension that stays as it is. When recording, `ndim` is also where we are in x. */
-static void keep(Walk *w)
+static void keep(IndexState *w)
 {
     int d = w->record ? w->ndim : w->from;
     w->sizes[w->ndim] = w->x_sizes[d], w->strides[w->ndim] = w->x_strides[d];
     w->ndim++, w->from++;
     w->indices[w->entries++] = TD_NONE;
 }
-static int64_t size_here(const Walk *w)
+static int64_t size_here(const IndexState *w)
 {
     return w->x_sizes[w->record ? w->ndim : w->from];
 }
 
-static int take_int(Walk *w, int64_t i)
+static int take_int(IndexState *w, int64_t i)
 {
     if (TD_UNLIKELY((w->record ? w->ndim : w->from) >= w->x_ndim))
         return PyErr_Format(PyExc_IndexError, "too many indices for tensor of dimension %d", w->x_ndim), -1;
@@ -189,7 +189,7 @@ static int take_int(Walk *w, int64_t i)
     return 0;
 }
 
-static int take_slice(Walk *w, PyObject *slice)
+static int take_slice(IndexState *w, PyObject *slice)
 {
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0)
@@ -230,7 +230,7 @@ static int take_slice(Walk *w, PyObject *slice)
 }
 
 /* A new dimension of one element. */
-static int take_none(Walk *w)
+static int take_none(IndexState *w)
 {
     if (full(w, 1))
         return -1;
@@ -248,7 +248,7 @@ static int take_none(Walk *w)
 }
 
 /* True or False: a new dimension that is kept or emptied. */
-static int take_bool(Walk *w, bool on)
+static int take_bool(IndexState *w, bool on)
 {
     if (take_none(w) < 0)
         return -1;
@@ -263,7 +263,7 @@ static int take_bool(Walk *w, bool on)
 }
 
 /* Takes over the index tensor. */
-static int take_tensor(Walk *w, td_tensor *index)
+static int take_tensor(IndexState *w, td_tensor *index)
 {
     td_dtype dtype = td_tensor_dtype(index);
     int ndim = td_tensor_ndim(index);
@@ -295,7 +295,7 @@ static int take_tensor(Walk *w, td_tensor *index)
     return 0;
 }
 
-static int take(Walk *w, PyObject *item, int specified)
+static int take(IndexState *w, PyObject *item, int specified)
 {
     if (item == Py_None)
         return take_none(w);
@@ -334,7 +334,7 @@ static int dimensions(PyObject *item)
     return 1;
 }
 
-static int walk(Walk *w, PyObject *self, PyObject *index)
+static int apply_items(IndexState *w, PyObject *self, PyObject *index)
 {
     if (!(w->index = index = plain_index(index)))
         return -1;
@@ -379,7 +379,7 @@ static int walk(Walk *w, PyObject *self, PyObject *index)
         failed = take(w, index, 0);
     }
     if (failed) {
-        walk_end(w);
+        index_end(w);
         return -1;
     }
     while ((w->record ? w->ndim : w->from) < w->x_ndim)
@@ -388,7 +388,7 @@ static int walk(Walk *w, PyObject *self, PyObject *index)
 }
 
 /* The view that the basic part describes: a new reference. */
-static td_tensor *view_of(Walk *w)
+static td_tensor *view_of(IndexState *w)
 {
     if (w->record)
         return w->changed || w->advanced ? td_tensor_retain(w->x) : td_alias(w->x);
@@ -397,14 +397,14 @@ static td_tensor *view_of(Walk *w)
     return td_tensor_view(w->x, w->ndim, w->sizes, w->strides, w->offset);
 }
 
-static int64_t elements_of(const Walk *w)
+static int64_t elements_of(const IndexState *w)
 {
     int64_t n = 0;
     for (int i = 0; i < w->entries; i++)
         n += w->indices[i] == TD_NONE ? 0 : td_tensor_numel(w->indices[i]);
     return n;
 }
-static td_tensor *look_up(Walk *w, td_tensor *view)
+static td_tensor *look_up(IndexState *w, td_tensor *view)
 {
     int n = w->entries;
     while (n && w->indices[n - 1] == TD_NONE)
@@ -416,7 +416,7 @@ static td_tensor *look_up(Walk *w, td_tensor *view)
 
 enum { MOST_INTS = 8 };
 
-/* x[i] and x[i, j, ...] with nothing but ints; false leaves everything else, and the errors, to the walk. */
+/* x[i] and x[i, j, ...] with nothing but ints; false leaves everything else, and the errors, to apply_items(). */
 static inline bool ints_only(PyObject *const *items, Py_ssize_t n, int64_t *ints)
 {
     if (n < 1 || n > MOST_INTS)
@@ -463,17 +463,17 @@ PyObject *td_py_getitem(PyObject *self, PyObject *index)
     }
     if (TD_UNLIKELY(index_takes_over(index)))
         return td_py_override_method("__getitem__", (PyObject *[]){self, index}, 2);
-    Walk w;
-    if (walk(&w, self, index) < 0)
+    IndexState w;
+    if (apply_items(&w, self, index) < 0)
         return NULL;
     td_tensor *view = view_of(&w), *result = view;
     if (TD_UNLIKELY(w.advanced) && view) {
         result = look_up(&w, view);
         td_tensor_release(view);
-        walk_end(&w);
+        index_end(&w);
         return td_py_wrap(result);
     }
-    walk_end(&w);
+    index_end(&w);
     return td_py_wrap(result);
 }
 
@@ -548,8 +548,8 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
         td_tensor_release(operand);
         return 0;
     }
-    Walk w;
-    if (walk(&w, self, index == Py_True ? Py_None : index) < 0) {
+    IndexState w;
+    if (apply_items(&w, self, index == Py_True ? Py_None : index) < 0) {
         td_tensor_release(operand);
         return -1;
     }
@@ -591,6 +591,6 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
     }
     td_tensor_release(view);
     td_tensor_release(operand);
-    walk_end(&w);
+    index_end(&w);
     return failed ? -1 : 0;
 }

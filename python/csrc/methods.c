@@ -96,7 +96,7 @@ static PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t nargs, P
     if (!which)
         return PyErr_Occurred() ? NULL : td_py_shape(self);
     int ndim = td_py_dim(self), dim = ndim < 0 ? -1 : dimension("size", which, ndim);
-    if (dim >= 0 && !td_py_asks(self, TD_PY_ASKS_SIZES))
+    if (dim >= 0 && !td_py_queries(self, TD_PY_QUERIES_SIZES))
         return PyLong_FromLongLong(td_tensor_sizes(td_py_x(self))[dim]);
     return dim < 0 ? NULL : item_of(td_py_shape(self), dim);
 }

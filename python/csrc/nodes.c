@@ -46,7 +46,7 @@ static int node_clear(PyObject *self)
     return 0;
 }
 
-/* The class of nodes of this name: made when first met, so that type(x.grad_fn).__name__ tells. */
+/* The class of nodes of this name: made when first met, so that type(x.grad_fn).__name__ is that name. */
 static PyTypeObject *class_of(const char *name)
 {
     static PyObject *classes;

@@ -10,32 +10,32 @@ typedef struct Binary {
     const char      *name;            /* the operator */
     td_tensor     *(*direct)(td_tensor *, td_tensor *);
     bool             tensors_only;    /* numbers are no operands */
-    /* What __torch_function__ is told, of Tensor's attributes: of x * y and x *= y where it isn't the operator's name, and of
+    /* Which attribute of Tensor __torch_function__ is passed: for x * y and x *= y where it isn't the operator's name, and for
      * 2 * x where it isn't that method with the operands exchanged. */
-    const char      *told, *told_inplace, *told_reflected;
+    const char      *passed, *passed_inplace, *passed_reflected;
     OperatorObject  *function, *method, *inplace;
 } Binary;
 
 enum { ADD, SUB, MUL, DIV, FLOOR, MOD, POW, MATMUL, LSHIFT, RSHIFT, AND, OR, XOR, LT, LE, EQ, NE, GT, GE, N_BINARY };
 static Binary binaries[N_BINARY] = {
     [ADD] = {"add", td_add},
-    [SUB] = {"sub", td_sub, .told_reflected = "__rsub__"},
+    [SUB] = {"sub", td_sub, .passed_reflected = "__rsub__"},
     [MUL] = {"mul", td_mul_tensor},
-    [DIV] = {"div", td_div_tensor, .told_reflected = "__rtruediv__"},
-    [FLOOR] = {"floor_divide", td_floor_divide, .told = "__floordiv__", .told_reflected = "__rfloordiv__"},
-    [MOD] = {"remainder", td_remainder_tensor, .told_reflected = "__rmod__"},
-    [POW] = {"pow", td_pow_tensor_tensor, .told = "__pow__", .told_inplace = "__ipow__", .told_reflected = "__rpow__"},
-    [MATMUL] = {"matmul", td_matmul, .tensors_only = true, .told_reflected = "__rmatmul__"},
-    [LSHIFT] = {"bitwise_left_shift", td_bitwise_left_shift_tensor, .told = "__lshift__", .told_inplace = "__ilshift__",
-                .told_reflected = "__rlshift__"},
-    [RSHIFT] = {"bitwise_right_shift", td_bitwise_right_shift_tensor, .told = "__rshift__", .told_inplace = "__irshift__",
-                .told_reflected = "__rrshift__"},
-    [AND] = {"bitwise_and", td_bitwise_and_tensor, .told = "__and__", .told_inplace = "__iand__"},
-    [OR] = {"bitwise_or", td_bitwise_or_tensor, .told = "__or__", .told_inplace = "__ior__"},
-    [XOR] = {"bitwise_xor", td_bitwise_xor_tensor, .told = "__xor__", .told_inplace = "__ixor__"},
+    [DIV] = {"div", td_div_tensor, .passed_reflected = "__rtruediv__"},
+    [FLOOR] = {"floor_divide", td_floor_divide, .passed = "__floordiv__", .passed_reflected = "__rfloordiv__"},
+    [MOD] = {"remainder", td_remainder_tensor, .passed_reflected = "__rmod__"},
+    [POW] = {"pow", td_pow_tensor_tensor, .passed = "__pow__", .passed_inplace = "__ipow__", .passed_reflected = "__rpow__"},
+    [MATMUL] = {"matmul", td_matmul, .tensors_only = true, .passed_reflected = "__rmatmul__"},
+    [LSHIFT] = {"bitwise_left_shift", td_bitwise_left_shift_tensor, .passed = "__lshift__", .passed_inplace = "__ilshift__",
+                .passed_reflected = "__rlshift__"},
+    [RSHIFT] = {"bitwise_right_shift", td_bitwise_right_shift_tensor, .passed = "__rshift__", .passed_inplace = "__irshift__",
+                .passed_reflected = "__rrshift__"},
+    [AND] = {"bitwise_and", td_bitwise_and_tensor, .passed = "__and__", .passed_inplace = "__iand__"},
+    [OR] = {"bitwise_or", td_bitwise_or_tensor, .passed = "__or__", .passed_inplace = "__ior__"},
+    [XOR] = {"bitwise_xor", td_bitwise_xor_tensor, .passed = "__xor__", .passed_inplace = "__ixor__"},
     [LT] = {"lt", td_lt_tensor},
     [LE] = {"le", td_le_tensor},
-    [EQ] = {"eq", td_eq_tensor, .told = "__eq__"},
+    [EQ] = {"eq", td_eq_tensor, .passed = "__eq__"},
     [NE] = {"ne", td_ne_tensor},
     [GT] = {"gt", td_gt_tensor},
     [GE] = {"ge", td_ge_tensor},
@@ -82,11 +82,11 @@ static PyObject *unless_type_error(PyObject *result)
     PyErr_Clear();
     Py_RETURN_NOTIMPLEMENTED;
 }
-static PyObject *tell(const Binary *k, PyObject *a, PyObject *b)
+static PyObject *overridden(const Binary *k, PyObject *a, PyObject *b)
 {
     if (td_py_is_tensor(a))
-        return unless_type_error(td_py_override_method(k->told ? k->told : k->name, (PyObject *[]){a, b}, 2));
-    return unless_type_error(td_py_override_method(k->told_reflected ? k->told_reflected : k->name, (PyObject *[]){b, a}, 2));
+        return unless_type_error(td_py_override_method(k->passed ? k->passed : k->name, (PyObject *[]){a, b}, 2));
+    return unless_type_error(td_py_override_method(k->passed_reflected ? k->passed_reflected : k->name, (PyObject *[]){b, a}, 2));
 }
 
 static PyObject *slow(int which, PyObject *a, PyObject *b)
@@ -112,7 +112,7 @@ static PyObject *slow(int which, PyObject *a, PyObject *b)
     if (!compared && (!acceptable(k, a) || !acceptable(k, b)))
         Py_RETURN_NOTIMPLEMENTED;
     if (taken_over(a, b))
-        return tell(k, a, b);
+        return overridden(k, a, b);
     bool left = td_py_is_tensor(a);
     if (which == DIV && !left && is_number(a) && reciprocal) {      /* PyTorch's way, with its rounding */
         PyObject *r = td_py_operate(reciprocal, &b, 1);
@@ -165,8 +165,8 @@ static PyObject *in_place(int which, PyObject *a, PyObject *b)
     Binary *k = &binaries[which];
     if (!acceptable(k, b))
         Py_RETURN_NOTIMPLEMENTED;
-    if (k->told_inplace && taken_over(a, b))
-        return unless_type_error(td_py_override_method(k->told_inplace, (PyObject *[]){a, b}, 2));
+    if (k->passed_inplace && taken_over(a, b))
+        return unless_type_error(td_py_override_method(k->passed_inplace, (PyObject *[]){a, b}, 2));
     if (!k->inplace)
         return PyErr_Format(PyExc_NotImplementedError, "%s_ is not among the operators of this build", k->name);
     return td_py_operate(k->inplace, (PyObject *[]){a, b}, 2);

@@ -1,6 +1,6 @@
 /* __torch_function__: classes that take calls into their own hands.
  *
- * An argument whose class has a __torch_function__ is asked instead of the operator: it gets the function, the types
+ * Where an argument's class has a __torch_function__, that is called instead of the operator, with the function, the types
  * involved, and the arguments.  Plain Tensors and Parameters never get here; for them the protocol costs the compare
  * with their types that every call makes anyway. */
 #include "calls_csrc_override.h"
@@ -14,7 +14,7 @@ static _Thread_local int all_off;               /* DisableTorchFunction is enter
 static _Thread_local bool hop;                  /* the next call is made as if nobody took calls over */
 static PyObject *word, *disabled;      /* "__torch_function__"; what a class sets it to, to be left alone */
 
-/* td_py_function_modes is how many modes are asked: what every call looks at. */
+/* td_py_function_modes is how many modes there are to call: what every call looks at. */
 static void see_modes(void) { td_py_function_modes = all_off ? 0 : td_py_modes_count(&modes); }
 
 bool td_py_has_override(PyObject *o)
@@ -65,8 +65,8 @@ static void release_all(Involved *list)
         Py_DECREF(list->objects[--list->n]);
 }
 
-/* The innermost mode is asked first; what it calls is seen by the modes around it. */
-static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
+/* The innermost mode is called first; what it calls is seen by the modes around it. */
+static PyObject *call_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
 {
     PyObject *mode = td_py_modes_top(&modes);
     ModeStack whole = td_py_modes_leave(&modes);
@@ -84,7 +84,7 @@ static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, P
     return result;
 }
 
-static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, PyObject *kwargs)
+static PyObject *call_handlers(PyObject *function, const Involved *list, PyObject *args, PyObject *kwargs)
 {
     PyObject *types = PyTuple_New(list->n);
     if (!types)
@@ -93,7 +93,7 @@ static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, P
         PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(list->objects[i])));
     PyObject *result = NULL;
     if (td_py_function_modes) {
-        result = ask_mode(function, types, args, kwargs);
+        result = call_mode(function, types, args, kwargs);
         if (result != Py_NotImplemented) {
             Py_DECREF(types);
             return result;
@@ -164,7 +164,7 @@ PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t n
         if (PyDict_SetItem(dict, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) < 0)
             Py_CLEAR(dict);
     if (tuple && dict)
-        result = ask(function, &list, tuple, dict);
+        result = call_handlers(function, &list, tuple, dict);
     release_all(&list);
     Py_XDECREF(tuple);
     Py_XDECREF(dict);
@@ -303,7 +303,7 @@ static PyObject *handle_torch_function(PyObject *m, PyObject *args, PyObject *kw
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(relevant); i++)
         involve(&list, PySequence_Fast_GET_ITEM(relevant, i));
     PyObject *rest = PyTuple_GetSlice(args, 2, PyTuple_GET_SIZE(args)), *empty = kw ? Py_NewRef(kw) : PyDict_New();
-    PyObject *result = rest && empty ? ask(PyTuple_GET_ITEM(args, 0), &list, rest, empty) : NULL;
+    PyObject *result = rest && empty ? call_handlers(PyTuple_GET_ITEM(args, 0), &list, rest, empty) : NULL;
     release_all(&list);
     Py_XDECREF(rest);
     Py_XDECREF(empty);
@@ -339,7 +339,7 @@ static PyObject *as_subclass(PyObject *m, PyObject *args)
     return td_py_wrap_as(td_alias(td_py_x(x)), (PyTypeObject *)cls);
 }
 
-/* Guards: DisableTorchFunctionSubclass keeps classes from being asked, DisableTorchFunction modes, too, and
+/* Guards: DisableTorchFunctionSubclass disables the handlers of classes, DisableTorchFunction those of modes, too, and
  * _EnableTorchFunction, which holds from its making until it is left or dropped, undoes both. */
 typedef struct { PyObject_HEAD int overrides, all; bool entered; } GuardObject;
 static PyTypeObject guard_type, whole_guard_type, enabling_type;
@@ -391,13 +391,13 @@ static PyMethodDef guard_methods[] = {
         PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C." name, .tp_basicsize = sizeof(GuardObject), .tp_doc = doc,        \
         .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = guard_new, .tp_methods = guard_methods, __VA_ARGS__                        \
     }
-GUARD(guard_type, "DisableTorchFunctionSubclass", "Within it no class's __torch_function__ is asked.", .tp_dealloc = NULL);
-GUARD(whole_guard_type, "DisableTorchFunction", "Within it no __torch_function__ is asked, of classes and of modes.",
+GUARD(guard_type, "DisableTorchFunctionSubclass", "Within it no class's __torch_function__ is called.", .tp_dealloc = NULL);
+GUARD(whole_guard_type, "DisableTorchFunction", "Within it no __torch_function__ is called, of classes and of modes.",
       .tp_dealloc = NULL);
-GUARD(enabling_type, "_EnableTorchFunction", "While it lives classes and modes are asked, whatever was disabled around it.",
+GUARD(enabling_type, "_EnableTorchFunction", "While it lives the handlers of classes and modes are called, whatever was disabled around it.",
       .tp_dealloc = enabling_dealloc);
 
-/* Whether neither classes nor modes are asked. */
+/* Whether the handlers of neither classes nor modes are called. */
 static PyObject *all_disabled(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;

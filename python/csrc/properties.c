@@ -328,25 +328,25 @@ static int set_part(PyObject *self, PyObject *value, void *imaginary)
 /* ---- kinds of device and layout: data says which device type, -1 what no tensor here is */
 
 /* is_cuda and its like: the attribute's name, for those who take it over, and what makes it true (-1: nothing does). */
-typedef struct { const char *name; int kind; } Question;
-static PyObject *is_device(PyObject *self, void *question)
+typedef struct { const char *name; int kind; } KindCheck;
+static PyObject *is_device(PyObject *self, void *check)
 {
-    const Question *q = question;
+    const KindCheck *q = check;
     if (td_py_taken_over(self))
         return td_py_override_getter(q->name, self);
     td_device device;
     return td_py_device_of(self, &device) < 0 ? NULL : PyBool_FromLong((int)device.type == q->kind);
 }
-static PyObject *is_layout(PyObject *self, void *question)
+static PyObject *is_layout(PyObject *self, void *check)
 {
-    const Question *q = question;
+    const KindCheck *q = check;
     if (td_py_taken_over(self))
         return td_py_override_getter(q->name, self);
     int layout = td_py_layout_of(self);
     return layout < 0 ? NULL : PyBool_FromLong(layout == q->kind);
 }
-#define IS_DEVICE(name, kind) {name, is_device, NULL, NULL, &(Question){name, kind}}
-#define IS_LAYOUT(name, kind) {name, is_layout, NULL, NULL, &(Question){name, kind}}
+#define IS_DEVICE(name, kind) {name, is_device, NULL, NULL, &(KindCheck){name, kind}}
+#define IS_LAYOUT(name, kind) {name, is_layout, NULL, NULL, &(KindCheck){name, kind}}
 GETTER(__array_priority__)
 {
     (void)self, (void)unused;
@@ -382,7 +382,7 @@ PyGetSetDef td_py_getset[] = {
     {"itemsize", get_itemsize, NULL, "Bytes of an element.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
     {"_version", get__version, NULL, "How often this memory was written to.", NULL},
-    {"_cdata", get__cdata, NULL, "A number that tells this tensor from all others.", NULL},
+    {"_cdata", get__cdata, NULL, "A number that identifies this tensor among all that live.", NULL},
     {"_base", get__base, NULL, "What this is a view of.", NULL},
     {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are computed for it.", NULL},
     {"is_leaf", get_is_leaf, NULL, "Whether it has no history.", NULL},

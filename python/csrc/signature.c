@@ -1,4 +1,4 @@
-/* What a call that no overload takes is told: PyTorch's TypeErrors.
+/* Error messages of calls that no overload takes: PyTorch's TypeErrors.
  *
  * Three kinds: if only one signature can be meant, what is wrong with the first bad argument; else the types met and
  * all signatures. */

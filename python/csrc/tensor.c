@@ -1,7 +1,7 @@
 /* The Tensor type: how wrappers are made, come back, and go.
  *
  * A wrapper is small: the core's tensor, a dict and weak references, both of them NULL until somebody uses them.
- * Exact Tensors are kept in a free list, and the garbage collector hears of one only when it gets a dict: without it
+ * Exact Tensors are kept in a free list, and one is tracked by the garbage collector only once it has a dict: without it
  * a wrapper refers to no Python object and can't be part of a cycle.
  *
  * Note [Resurrection]
@@ -56,7 +56,7 @@ PyObject *td_py_wrap(td_tensor *x)
     }
     self->x = x;
     self->dict = self->weakrefs = NULL;
-    self->asks = 0;
+    self->queries = 0;
     td_tensor_set_wrapper(x, self);
     return (PyObject *)self;
 }
@@ -279,8 +279,8 @@ static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kw)
         return NULL;
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, &td_py_Tensor))
         return td_py_not_subclass();
-    int asks = td_py_questions_of(policy, of_device, of_layout);
-    if (asks < 0)
+    int queries = td_py_queries_of(policy, of_device, of_layout);
+    if (queries < 0)
         return NULL;
     if (!td_py_is_tensor(data))
         return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' (position 2) must be Tensor, not %s",
@@ -292,7 +292,7 @@ static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kw)
     }
     PyObject *made = td_py_wrap_as(x, (PyTypeObject *)cls);
     if (made)
-        ((TensorObject *)made)->asks = (uint8_t)asks;
+        ((TensorObject *)made)->queries = (uint8_t)queries;
     return made;
 }
 static PyMethodDef make_subclass_def = {
@@ -352,7 +352,7 @@ static Py_ssize_t tensor_length(PyObject *o)
     int n = td_py_dim(o);
     if (n == 0)
         PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
-    if (n > 0 && td_py_asks(o, TD_PY_ASKS_SIZES)) {
+    if (n > 0 && td_py_queries(o, TD_PY_QUERIES_SIZES)) {
         PyObject *shape = td_py_shape(o), *first = shape ? PySequence_GetItem(shape, 0) : NULL;
         Py_ssize_t length = first ? PyNumber_AsSsize_t(first, PyExc_OverflowError) : -1;
         Py_XDECREF(first);
@@ -457,7 +457,7 @@ static PyObject *get_printoptions(PyObject *m, PyObject *unused)
 }
 
 PyTypeObject td_py_Tensor = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "Tensor",      /* as error messages have it; the metaclass tells the module */
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "Tensor",      /* as error messages have it; the metaclass adds the module */
     .tp_basicsize = sizeof(TensorObject),
     .tp_doc = "A multi-dimensional array of elements of one dtype, with gradients.",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
@@ -501,8 +501,8 @@ static PyObject *swap_tensors(PyObject *module, PyObject *const *args, Py_ssize_
     td_tensor *x = a->x;
     a->x = b->x, b->x = x;
     td_py_swaps++;
-    uint8_t asks = a->asks;
-    a->asks = b->asks, b->asks = asks;
+    uint8_t queries = a->queries;
+    a->queries = b->queries, b->queries = queries;
     td_tensor_set_wrapper(a->x, a);
     td_tensor_set_wrapper(b->x, b);
     Py_RETURN_NONE;

@@ -82,7 +82,7 @@ static PyObject *below(PyObject *m, PyObject *args)
     return result;
 }
 
-/* ---- the fallback loop tells Python, which warns */
+/* ---- the fallback loop notifies Python, which warns */
 
 static PyObject *warn_about;
 static void on_fallback(const char *op)

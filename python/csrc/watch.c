@@ -1,9 +1,10 @@
-/* _C._watch(function, kinds, details): what happens on this thread, told to a Python function, an event at a time, as a tuple
+/* _C._watch(function, kinds, details): this thread's events (tede/trace.h), passed to a Python function one by one, as
  *
  *     (kind, time, name, keys, pointer, numbers, details)
  *
- * for the kinds of events whose bits are set; details, which are None if they aren't asked for, are the values of a call, the sizes and strides of a walk, or the tensor of a copy.  Tensors are told as
- * tuples, not as objects: an object would keep its tensor alive, and so change what is watched. */
+ * for the kinds of events whose bits are set; details, which are None if they aren't asked for, are the values of a call, the sizes
+ * and strides of an iteration, or the tensor of a copy.  Tensors are described by tuples: an object would keep its tensor alive, and
+ * so change what is watched. */
 #include "binding.h"
 #include <tede/layout.h>
 #include <tede/autograd_nodes.h>
@@ -14,7 +15,7 @@ static _Thread_local unsigned long wanted;
 static _Thread_local int detailed;
 
 /* (data pointer, storage pointer, storage bytes, dtype, sizes, strides, offset, device, requires_grad, node name) */
-static PyObject *told_tensor(const td_tensor *x)
+static PyObject *described_tensor(const td_tensor *x)
 {
     if (!x || x == TD_NONE)
         Py_RETURN_NONE;
@@ -38,16 +39,16 @@ static PyObject *told_tensor(const td_tensor *x)
     return result;
 }
 
-static PyObject *told_value(const td_value *v)
+static PyObject *described_value(const td_value *v)
 {
     PyObject *list;
     switch (v->kind) {
     case TD_VALUE_TENSOR:
-        return told_tensor(v->tensor);
+        return described_tensor(v->tensor);
     case TD_VALUE_TENSORS:
         list = PyList_New(0);
         for (int i = 0; list && i < v->count; i++) {
-            PyObject *item = told_tensor(v->tensors[i]);
+            PyObject *item = described_tensor(v->tensors[i]);
             if (!item || PyList_Append(list, item) < 0)
                 Py_CLEAR(list);
             Py_XDECREF(item);
@@ -83,7 +84,7 @@ static PyObject *details(const td_event *e)
     if (e->kind == TD_EVENT_CALL || e->kind == TD_EVENT_RETURN) {
         result = PyTuple_New(e->n);
         for (int i = 0; result && i < e->n; i++) {
-            PyObject *value = told_value(&e->values[i]);
+            PyObject *value = described_value(&e->values[i]);
             if (!value)
                 Py_CLEAR(result);
             else
@@ -93,7 +94,7 @@ static PyObject *details(const td_event *e)
         return result ? Py_BuildValue("(sNI)", info->schema, result, (unsigned)info->flags) : NULL;
     }
     if (e->tensor)
-        return told_tensor(e->tensor);
+        return described_tensor(e->tensor);
     if (!e->sizes)
         Py_RETURN_NONE;
     PyObject *sizes = PyTuple_New(e->n), *strides = PyList_New(0);
@@ -114,7 +115,7 @@ static PyObject *details(const td_event *e)
     return NULL;
 }
 
-static void hear(const td_event *e, void *context)
+static void on_event(const td_event *e, void *context)
 {
     (void)context;
     if (!(wanted >> e->kind & 1))
@@ -146,7 +147,7 @@ static PyObject *watch(PyObject *m, PyObject *args)
         return NULL;
     if (function != Py_None && !PyCallable_Check(function))
         return PyErr_Format(PyExc_TypeError, "_watch: a function or None is needed, not %s", Py_TYPE(function)->tp_name);
-    if (td_watch(function == Py_None ? NULL : hear, NULL) < 0)
+    if (td_watch(function == Py_None ? NULL : on_event, NULL) < 0)
         return td_py_raise();
     wanted = kinds, detailed = more;
     Py_XSETREF(listener, function == Py_None ? NULL : Py_NewRef(function));

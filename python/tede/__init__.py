@@ -13,7 +13,7 @@ from tede._C import Tensor as Tensor, is_grad_enabled as is_grad_enabled, is_inf
 __version__ = "0.1.0"
 
 globals().update(_C._functions)           # every operator that is a function
-from tede._override import asking as _asking          # noqa: E402
+from tede._override import overridable as _overridable          # noqa: E402
 from tede import _tensor                  # noqa: E402  gives Tensor the methods that are written in Python
 from tede._parameter import Parameter as Parameter       # noqa: E402
 from tede._modes import (                 # noqa: E402
@@ -179,39 +179,39 @@ def is_storage(obj):
     return isinstance(obj, _C.StorageBase) or hasattr(obj, "_untyped_storage")
 
 
-@_asking
+@_overridable
 def is_floating_point(input):
     """Whether the dtype is one of the floating point ones."""
     return input.is_floating_point()
 
 
-@_asking
+@_overridable
 def is_complex(input):
     """Whether the dtype is complex."""
     return input.is_complex()
 
 
-@_asking
+@_overridable
 def is_conj(input):
     return input.is_conj()
 
 
-@_asking
+@_overridable
 def is_neg(input):
     return input.is_neg()
 
 
-@_asking
+@_overridable
 def is_inference(input):
     return input.is_inference()
 
 
-@_asking
+@_overridable
 def is_signed(input):
     return input.is_signed()
 
 
-@_asking
+@_overridable
 def is_same_size(input, other):
     return input.shape == other.shape
 
@@ -220,7 +220,7 @@ def is_distributed(input):
     return False
 
 
-@_asking
+@_overridable
 def isreal(input):
     """Where the imaginary part is zero."""
     return input.isreal()
@@ -230,7 +230,7 @@ def detach_(input):
     return input.detach_()
 
 
-@_asking
+@_overridable
 def get_device(input):
     return input.get_device()
 
@@ -255,7 +255,7 @@ def set_flush_denormal(mode):
     return False
 
 
-@_asking
+@_overridable
 def numel(input):
     """The number of elements."""
     return input.numel()
@@ -309,7 +309,7 @@ _warn_always = False
 
 
 def set_warn_always(b):
-    """Whether what is told once per process is told each time."""
+    """Whether warnings given once per process are given each time."""
     global _warn_always
     if b is not True and b is not False:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")

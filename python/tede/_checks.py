@@ -1,4 +1,4 @@
-"""Checks that raise what they are told to: torch._check(n > 0, lambda: f"n is {n}")."""
+"""Checks that raise an error of a given type and message: torch._check(n > 0, lambda: f"n is {n}")."""
 from tede import _C
 
 

@@ -136,11 +136,11 @@ class Graph:
         out = [[] for _ in self.nodes]
         for a, b, _ in self.edges:
             out[a].append(b)
-        told, waiting = set(), [(i, 0) for i in reversed(self.roots)]
+        shown, waiting = set(), [(i, 0) for i in reversed(self.roots)]
         while waiting and len(lines) <= _ROWS:               # from the loss on, what a node leads to below it
             i, depth = waiting.pop()
-            again = i in told
-            told.add(i)
+            again = i in shown
+            shown.add(i)
             margin = f"{depth:>3} " + "  " * min(depth, 20)
             lines.append(f"{margin}{self._about(i)[0]} (above)" if again else margin + "; ".join(self.label(i)))
             waiting += [] if again else [(to, depth + 1) for to in reversed(out[i])]

@@ -1,5 +1,5 @@
 """Functions of the package that are about Python's numbers, and those that PyTorch took out."""
-from tede._override import asking, asking_members
+from tede._override import overridable, overridable_members
 
 _precision = "highest"
 _PRECISIONS = ("highest", "high", "medium")
@@ -19,24 +19,24 @@ def get_float32_matmul_precision():
 
 # ---- numbers that a program may be symbolic in: plain ones here
 
-@asking
+@overridable
 def sym_int(a):
     """A number rounded towards zero."""
     import math
     return math.floor(a) if a >= 0 else math.ceil(a)
 
 
-@asking
+@overridable
 def sym_float(a):
     return float(a)
 
 
-@asking
+@overridable
 def sym_not(a):
     return not a
 
 
-@asking
+@overridable
 def sym_ite(b, t, f):
     """t if b, else f."""
     if type(t) is not type(f):
@@ -44,24 +44,24 @@ def sym_ite(b, t, f):
     return t if b else f
 
 
-@asking
+@overridable
 def sym_max(a, b):
     """The larger of both; a float if one of them is."""
     return float(max(a, b)) if isinstance(a, float) or isinstance(b, float) else max(a, b)
 
 
-@asking
+@overridable
 def sym_min(a, b):
     """The smaller of both; a float if one of them is."""
     return float(min(a, b)) if isinstance(a, float) or isinstance(b, float) else min(a, b)
 
 
-@asking_members
+@overridable_members
 def sym_sum(args):
     return sum(args)
 
 
-@asking
+@overridable
 def sym_sqrt(a):
     import math
     return math.sqrt(a)

@@ -33,7 +33,7 @@ class _OpNamespace(types.ModuleType):
             return named(name)
         if self.name not in ("aten", "prim"):
             return None
-        from tede._questions import packet
+        from tede._metadata import packet
         return packet(self.name, name)
 
 

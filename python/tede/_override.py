@@ -29,8 +29,8 @@ def _named_as(function, taken):
     return taken
 
 
-def asking(function):
-    """The function, whose calls classes with a __torch_function__ and modes may take over."""
+def overridable(function):
+    """The function, with a check for overrides first: classes with a __torch_function__ and modes may take its calls over."""
     def taken(*args, **kwargs):
         if _C._has_torch_function_variadic(*args):
             return _C._handle_torch_function(taken, args, *args, **kwargs)
@@ -38,7 +38,7 @@ def asking(function):
     return _named_as(function, taken)
 
 
-def asking_members(function):
+def overridable_members(function):
     """The same for a function of tensors that are given one by one or as one sequence."""
     def taken(*args, **kwargs):
         members = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args

@@ -7,11 +7,11 @@ import json
 
 _MOST = 512                   # cells and elements that are drawn,
 _ROW, _ROWS = 8, 16           # as text in so many rows
-_SHARED = 100                 # elements of one cell that are told apart
+_SHARED = 100                 # elements of one cell that are listed
 
 
 def _names(tensor, address, frame):
-    """The variables of a frame that look at the same storage, with what tells them apart."""
+    """The variables of a frame that look at the same storage, with their shapes."""
     import tede
     if frame is None:
         return []
@@ -123,14 +123,14 @@ class View:
         wide = 7 * max([8, *(len(text(c)) for c in range(self.first, self.last) for text in (self._label, self._value))]) + 9
         w = max(w, wide)
         across = max(min(columns, shown) * w + 20, 420)
-        told = _lines(self.title(), int((across - 20) / 7.3))
+        head = _lines(self.title(), int((across - 20) / 7.3))
         if shown < self.count:
-            told.append(f"cells {self.first} to {self.last - 1} of {self.count} are drawn")
-        top = 12 + 16 * len(told)
+            head.append(f"cells {self.first} to {self.last - 1} of {self.count} are drawn")
+        top = 12 + 16 * len(head)
         out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{across}" height="{top + rows * h + 8}" '
                f'viewBox="0 0 {across} {top + rows * h + 8}" style="max-width:100%;height:auto" '
                f'font-family="ui-monospace, monospace" font-size="11">']
-        out += [f'<text x="10" y="{18 + 16 * k}" font-size="12" fill="currentColor">{html.escape(line)}</text>' for k, line in enumerate(told)]
+        out += [f'<text x="10" y="{18 + 16 * k}" font-size="12" fill="currentColor">{html.escape(line)}</text>' for k, line in enumerate(head)]
         for cell in range(self.first, self.last):
             x, y = 10 + (cell - self.first) % columns * w, top + (cell - self.first) // columns * h
             used = self.cells.get(cell)

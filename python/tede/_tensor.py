@@ -1,7 +1,7 @@
 """The methods of Tensor that are better off in Python: rare, long, or about Python itself."""
 from tede import _C
 from tede._C import Tensor
-from tede._override import PLAIN_GETTERS, asking
+from tede._override import PLAIN_GETTERS, overridable
 from tede._parameter import Parameter
 from tede._titles import TITLES, short
 
@@ -11,7 +11,7 @@ def method(function):
     if name in _C._methods:
         return function
     function.__qualname__ = "Tensor." + name
-    hung = function if name in ("as_subclass", "new", "show", "__dir__") else asking(function)
+    hung = function if name in ("as_subclass", "new", "show", "__dir__") else overridable(function)
     setattr(Tensor, name, hung)
     return hung
 
@@ -533,7 +533,7 @@ def _functional(name):
     call.__name__ = name
     call.__doc__ = f"See tede.{name}."
     call.__qualname__ = "Tensor." + name
-    setattr(Tensor, name, asking(call))
+    setattr(Tensor, name, overridable(call))
 
 
 for _name in ("norm", "unique", "unique_consecutive", "nonzero", "lu"):
@@ -630,7 +630,7 @@ def __idiv__(self, other):
     return self.__itruediv__(other)
 
 
-@asking
+@overridable
 def result_type(tensor1, tensor2):
     """The dtype of a result of both: numbers count less than tensors, 0-dim tensors less than others."""
     a, b = tensor1, tensor2

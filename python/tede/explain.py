@@ -20,7 +20,7 @@ class Explanation:
     """A context manager that watches this thread's calls, not those of others; see the module's docstring.
 
     show: print the tree at the end, to `file` (the standard error). inner: with the calls that operators make of others.
-    alone: say so if there was nothing to tell.
+    alone: say so if there was nothing to report.
     """
 
     def __init__(self, show=True, inner=False, file=None, alone=True):

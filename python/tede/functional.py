@@ -3,7 +3,7 @@ import warnings
 
 from tede import _C
 from tede._C import Tensor
-from tede._override import asking, asking_members
+from tede._override import overridable, overridable_members
 
 _F = _C._functions
 _O = _C._operators
@@ -65,7 +65,7 @@ def einsum(*args):
     return _operator("einsum")(equation, operands)
 
 
-@asking
+@overridable
 def tensordot(a, b, dims=2, out=None):
     """The product summed over some dimensions of both: so many last and first ones, or two lists of them."""
     if isinstance(dims, Tensor):
@@ -97,7 +97,7 @@ def tensordot(a, b, dims=2, out=None):
     return result if out is None else out.copy_(result)
 
 
-@asking_members
+@overridable_members
 def chain_matmul(*matrices, out=None):
     """The product of matrices, in the cheapest order."""
     matrices = _one_by_one(matrices)
@@ -165,7 +165,7 @@ def broadcast_tensors(*tensors):
     return tuple(x.expand(shape) for x in tensors)
 
 
-@asking
+@overridable
 def split(tensor, split_size_or_sections, dim=0):
     """Parts of a size, or of given sizes, as views."""
     return tensor.split(split_size_or_sections, dim)
@@ -207,19 +207,19 @@ def _atleast(tensors, function, one):
     return tuple(map(function, _list(tensors)))
 
 
-@asking_members
+@overridable_members
 def atleast_1d(*tensors):
     """Tensors without dimensions get one."""
     return _atleast(tensors, lambda x: x if x.dim() else x.reshape(1), atleast_1d)
 
 
-@asking_members
+@overridable_members
 def atleast_2d(*tensors):
     """Leading dimensions are added up to two."""
     return _atleast(tensors, lambda x: x if x.dim() > 1 else x.reshape(1, -1) if x.dim() == 0 else x.unsqueeze(0), atleast_2d)
 
 
-@asking_members
+@overridable_members
 def atleast_3d(*tensors):
     """Dimensions are added up to three."""
     def grow(x):
@@ -231,7 +231,7 @@ def atleast_3d(*tensors):
     return _atleast(tensors, grow, atleast_3d)
 
 
-@asking_members
+@overridable_members
 def block_diag(*tensors):
     """A matrix with the given ones along its diagonal."""
     tensors = _one_by_one(tensors)
@@ -256,7 +256,7 @@ def block_diag(*tensors):
     return _F["cat"](rows)
 
 
-@asking_members
+@overridable_members
 def cartesian_prod(*tensors):
     """All combinations of the vectors' elements, as rows."""
     tensors = _one_by_one(tensors)
@@ -268,7 +268,7 @@ def cartesian_prod(*tensors):
     return _F["stack"](meshgrid(*tensors, indexing="ij"), -1).reshape(-1, len(tensors))
 
 
-@asking
+@overridable
 def unravel_index(indices, shape):
     """Coordinates in a shape from places in the flattened order."""
     if not isinstance(indices, Tensor):
@@ -325,7 +325,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _chosen(results, return_inverse, return_counts)
 
 
-@asking
+@overridable
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """Runs of equal elements, each once."""
     results = _operator("unique_consecutive")(input, return_inverse, return_counts, dim)

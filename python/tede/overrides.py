@@ -192,7 +192,7 @@ def _overridable():
             return
         if asks and not known:
             found.setdefault(namespace, []).append(function)
-    for namespace, prefix, skip in ((tede, "torch", _NOT_OVER_TENSORS), (tede.functional, "torch.functional", ("asking", "asking_members")),
+    for namespace, prefix, skip in ((tede, "torch", _NOT_OVER_TENSORS), (tede.functional, "torch.functional", ("overridable", "overridable_members")),
                                     (tede.nn.functional, "torch.nn.functional", ()), (tede.nn.init, "torch.nn.init", ()),
                                     (tede.linalg, "torch.linalg", ()), (tede.fft, "torch.fft", ("fftfreq", "rfftfreq")),
                                     (tede.special, "torch.special", ())):

@@ -216,7 +216,7 @@ int td_task_run_node(td_task *task, uint32_t index, td_tensor **results)
     int n = runs ? node->n_edges : 0, i = 0;
     for (int e = 0; e < n; e++)
         results[e] = NULL;
-    TD_TELL(.kind = TD_EVENT_NODE, .name = td_node_name(node), .pointer = node);
+    TD_EMIT(.kind = TD_EVENT_NODE, .name = td_node_name(node), .pointer = node);
     int status = runs ? apply(task, node, grads, results) : 0;
     for (int g = 0; g < node->n_inputs; g++) {
         td_tensor_release(grads[g]);
@@ -226,7 +226,7 @@ int td_task_run_node(td_task *task, uint32_t index, td_tensor **results)
         drop_results(results, n);
         return -1;
     }
-    TD_TELL(.kind = TD_EVENT_NODE_END, .name = td_node_name(node), .pointer = node,
+    TD_EMIT(.kind = TD_EVENT_NODE_END, .name = td_node_name(node), .pointer = node,
             .numbers = {runs && !task->keep ? node->n_saved : 0});
     if (runs && !task->keep)
         td_node_release_saved(node);

@@ -53,7 +53,7 @@ td_autograd_meta *td_autograd_meta_of(td_tensor *x)
     return none;
 }
 
-/* ---- asking */
+/* ---- queries */
 
 /* See the top: a flag, a node, or the base's. */
 bool td_requires_grad(td_tensor *x)

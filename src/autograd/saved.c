@@ -169,7 +169,7 @@ static int save(td_node *node, int i, td_tensor *x, int output)
     slot->version = td_tensor_version(x);
     if (!__atomic_load_n(&td_values_saved, __ATOMIC_RELAXED))
         __atomic_store_n(&td_values_saved, true, __ATOMIC_RELAXED);
-    TD_TELL(.kind = TD_EVENT_SAVE, .tensor = x, .name = td_node_name(node), .pointer = node);
+    TD_EMIT(.kind = TD_EVENT_SAVE, .tensor = x, .name = td_node_name(node), .pointer = node);
     if (TD_UNLIKELY(hooks_top != NULL) && !(x->flags & TD_FLAG_WRAPPED_NUMBER))     /* a number is no tensor to programs */
         return pack(slot, x, hooks_top);
     slot->tensor = output < 0 ? td_retain_fast(x) : alias_of(x);

@@ -418,13 +418,13 @@ static void *told_alloc(size_t size, bool *zeroed)
     void *block = long_alloc(size, zeroed);
     hidden = mine, mine = NULL;
     if (block)
-        TD_TELL(.kind = TD_EVENT_ALLOCATE, .pointer = block, .numbers = {(int64_t)rounded(size)});
+        TD_EMIT(.kind = TD_EVENT_ALLOCATE, .pointer = block, .numbers = {(int64_t)rounded(size)});
     return block;
 }
 
 static void told_free(void *block, size_t size)
 {
-    TD_TELL(.kind = TD_EVENT_FREE, .pointer = block, .numbers = {(int64_t)rounded(size)});
+    TD_EMIT(.kind = TD_EVENT_FREE, .pointer = block, .numbers = {(int64_t)rounded(size)});
     mine = hidden, hidden = NULL;
     long_free(block, size);
     hidden = mine, mine = NULL;

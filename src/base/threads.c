@@ -425,7 +425,7 @@ void td_parallel_for(int64_t begin, int64_t end, int64_t grain, td_loop_body *bo
     uint64_t unit = grain < 1 ? 1 : (uint64_t)grain;
     if (count <= unit || inside || td_num_threads() == 1 || unit > INT64_MAX / 2 ||
         __atomic_exchange_n(&pool.taken, 1, __ATOMIC_ACQUIRE)) {
-        TD_TELL(.kind = TD_EVENT_PARALLEL, .numbers = {(int64_t)count, grain, 1});
+        TD_EMIT(.kind = TD_EVENT_PARALLEL, .numbers = {(int64_t)count, grain, 1});
         body(context, begin, end);
         return;
     }
@@ -442,7 +442,7 @@ void td_parallel_for(int64_t begin, int64_t end, int64_t grain, td_loop_body *bo
     uint64_t step = ((units - 1) / pieces + 1) * unit;
     uint64_t chunks = (count - 1) / step + 1;
     bool shared = pool.workers && chunks > 1 && !alone();
-    TD_TELL(.kind = TD_EVENT_PARALLEL, .numbers = {(int64_t)count, (int64_t)step, shared ? pool.workers + 1 : 1});
+    TD_EMIT(.kind = TD_EVENT_PARALLEL, .numbers = {(int64_t)count, (int64_t)step, shared ? pool.workers + 1 : 1});
     if (shared)
         run_in_pool(begin, end, (int64_t)step, (uint32_t)chunks, body, context);
     else

@@ -1,4 +1,4 @@
-/* Where the layers tell a watcher what they do; tede/trace.h says what there is to hear. */
+/* Emitting events: how all layers notify the thread's watcher, the function that td_watch() registered (tede/trace.h). */
 #ifndef TD_BASE_WATCH_H
 #define TD_BASE_WATCH_H
 #include <tede/trace.h>
@@ -12,15 +12,15 @@ extern TD_TLS td_watch_state td_watch_now;
 
 static inline bool td_watched(void) { return TD_UNLIKELY(td_watch_now.watcher != NULL); }
 /* Fills in the time and passes the event to the watcher.  Only if td_watched(). */
-void td_tell(td_event *event);
+void td_emit(td_event *event);
 /* The short forms for events of several sites. */
-#define TD_TELL(...)                                                                                                   \
+#define TD_EMIT(...)                                                                                                   \
     do {                                                                                                               \
         if (td_watched())                                                                                              \
-            td_tell(&(td_event){__VA_ARGS__});                                                                         \
+            td_emit(&(td_event){__VA_ARGS__});                                                                         \
     } while (0)
 
-/* Begin or end watching on this thread: what belongs to base.  Memory is heard of only while it is on. */
+/* Begin or end watching on this thread: what belongs to base.  Allocations are events only while it is on. */
 void td_watch_memory(bool on);
 /* The instruction set that pointwise loops are looked up for, once td_cpu_isa has said; TD_ISAS: ask.  It is forgotten while
  * somebody watches. */

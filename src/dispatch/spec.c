@@ -1,6 +1,6 @@
 /* Results made after a td_spec, and the targets of out= forms. */
 #include "dispatch/spec.h"
-#include "tensor/place.h"
+#include "tensor/position.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -177,7 +177,7 @@ int td_resize(td_tensor *x, int ndim, const int64_t *sizes)
     if (!x->storage)
         return td_error(TD_E_NOT_IMPLEMENTED, "resize_: a tensor of layout %s has no storage to resize", td_layout_name(td_tensor_layout(x)));
     int64_t strides[TD_MAX_DIMS], numel = td_contiguous_strides(ndim, sizes, strides), bytes;
-    int64_t place = td_storage_place(x->storage, x->data);
+    int64_t place = td_storage_position(x->storage, x->data);
     if (numel < 0 || __builtin_mul_overflow(numel, td_itemsize(x), &bytes) || __builtin_add_overflow(bytes, place, &bytes))
         return td_fail_overflow(ndim, sizes, NULL), -1;
     size_t before = x->storage->nbytes;

@@ -1,7 +1,7 @@
 /* Prints kernels: formulas, one or several joined, as loops over elements in the dialects of dialect.c.
  *
  * Each step of a formula becomes a named constant, so that what is printed reads like the formula.  What is known of a value is its
- * kind, as in codegen/value.py, whose rules these are: b a truth value, f, i and c a number of the dtype that is computed in,
+ * kind, as in codegen/value.py, whose rules these are: b a boolean, f, i and c a number of the dtype that is computed in,
  * r a real one among complex ones.
  *
  * Between formulas, inputs and outputs a value stands for an element of a dtype, in the type that this dtype is computed in: a
@@ -351,7 +351,7 @@ static int check_kernel(const td_formula_kernel *k)
     return wrong ? td_error(TD_E_VALUE, "kernel %s: an input, call or output that isn't there", k->name ? k->name : "without a name") : 0;
 }
 
-/* Operands as the call wants them: conditions as truth values, the others in its type. */
+/* Operands as the call wants them: masks as booleans, the others in its type. */
 static int print_operands(printer *p, const td_formula_kernel *k, int c, const compute *in, value *operands)
 {
     const td_formula_call *call = &k->calls[c];

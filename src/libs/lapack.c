@@ -13,7 +13,7 @@ td_lapack_function *td_lapack(const char *name, const char *complex, td_dtype dt
     void *found = td_openblas_symbol(full);
     if (!found)
         return td_fail(TD_E_RUNTIME, "%s needs LAPACK: install scipy-openblas32, or name a library in TEDE_OPENBLAS", full);
-    TD_TELL(.kind = TD_EVENT_LIBRARY, .name = full);
+    TD_EMIT(.kind = TD_EVENT_LIBRARY, .name = full);
     td_lapack_function *function;
     *(void **)&function = found;
     return function;

@@ -11,7 +11,7 @@
 #include <tede/foreign.h>
 #include "tensor/device.h"
 #include "tensor/head.h"
-#include "tensor/place.h"
+#include "tensor/position.h"
 #include "tensor/weak.h"
 
 _Static_assert(offsetof(struct td_storage, inline_data) == 64, "the head pushes inline data off its alignment");
@@ -131,7 +131,7 @@ static bool lies_in(const char *data, const void *block, size_t bytes)
     return (uintptr_t)data - (uintptr_t)block <= bytes;
 }
 
-int64_t td_storage_place(const td_storage *s, const char *data)
+int64_t td_storage_position(const td_storage *s, const char *data)
 {
     const void *block = s->data;
     if (TD_UNLIKELY(!lies_in(data, block, s->nbytes) && s->device.type != TD_META && !(s->flags & TD_STORAGE_FOREIGN))) {

@@ -6,7 +6,7 @@
 #include "tensor/device.h"
 #include "tensor/head.h"
 #include "tensor/masks.h"
-#include "tensor/place.h"
+#include "tensor/position.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -88,13 +88,13 @@ void *td_tensor_data(const td_tensor *x) { return x->device.type == TD_META ? NU
 
 int64_t td_tensor_offset(const td_tensor *x)
 {
-    return x->storage ? td_storage_place(x->storage, x->data) / td_itemsize(x) : 0;
+    return x->storage ? td_storage_position(x->storage, x->data) / td_itemsize(x) : 0;
 }
 
 void td_tensor_follow(td_tensor *x)
 {
     if (x->storage)
-        x->data = (char *)x->storage->data + td_storage_place(x->storage, x->data);
+        x->data = (char *)x->storage->data + td_storage_position(x->storage, x->data);
 }
 
 uint32_t td_tensor_version(const td_tensor *x)

@@ -4,7 +4,7 @@
 #include <tede/foreign.h>
 #include "tensor/head.h"
 #include "tensor/masks.h"
-#include "tensor/place.h"
+#include "tensor/position.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -200,7 +200,7 @@ static inline bool reach(int ndim, const int64_t *sizes, const int64_t *strides,
 static int __attribute__((noinline)) check_within_self(const td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes,
                                                        const int64_t *strides, int64_t byte_offset)
 {
-    const int64_t itemsize = td_itemsizes[dtype], place = td_storage_place(self->storage, self->data);
+    const int64_t itemsize = td_itemsizes[dtype], place = td_storage_position(self->storage, self->data);
     int64_t begin, end, own_begin, own_end, first;
     for (int d = 0; d < ndim; d++)
         if (!sizes[d])      /* nothing is reached; what is left is that the first element has an address */

@@ -1,8 +1,8 @@
 /* Operators under a watcher, or being recorded (record.c): a fallback on the Tracing key, which stands above autograd and
  * below the transforms.
  *
- * The thread includes the key while it is watched, so calls that operators make of each other are heard of too, as
- * what happens between an operator's beginning and its end. */
+ * The thread includes the key while it is watched, so calls that operators make of each other are events, too,
+ * between an operator's beginning and its end. */
 
 #include "base/once.h"
 #include "base/watch.h"
@@ -17,10 +17,10 @@ static int watched_call(const td_op *op, td_keyset keys, const td_value *argumen
     td_keyset below = keys & ~TD_KEYSET(TD_KEY_TRACING);
     const int device = __builtin_ctzll((below & TD_KEYS_DEVICES) | TD_KEYSET(TD_DEVICE_TYPES - 1));
     td_kernel kernel = __atomic_load_n(&op->kernels[td_key_slot(TD_KEY_DENSE, device)], __ATOMIC_RELAXED);
-    TD_TELL(.kind = TD_EVENT_CALL, .op = op, .name = op->info.name, .keys = below,
+    TD_EMIT(.kind = TD_EVENT_CALL, .op = op, .name = op->info.name, .keys = below,
             .pointer = (const void *)(uintptr_t)(kernel ? kernel : op->composite), .n = op->info.n_arguments, .values = arguments);
     int status = td_op_call_keys(op, below, arguments, results);
-    TD_TELL(.kind = TD_EVENT_RETURN, .op = op, .name = op->info.name, .keys = below,
+    TD_EMIT(.kind = TD_EVENT_RETURN, .op = op, .name = op->info.name, .keys = below,
             .n = status == 0 ? op->info.n_results : 0, .values = results);
     return status;
 }

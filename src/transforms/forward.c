@@ -124,8 +124,8 @@ static int give_tangent(td_tensor *x, td_tensor *t) { return t && td_set_tangent
 td_tensor *td_forward_end(td_keyset before, int status, td_tensor *result, td_tensor *sum, bool conjugated)
 {
     if (status == 0 && sum && td_is_differentiable(result->dtype)) {
-        TD_AUTO td_tensor *turned = conjugated && td_dtype_is_complex((td_dtype)sum->dtype) ? td_conj(sum) : td_tensor_retain(sum);
-        TD_AUTO td_tensor *t = fitted(result, turned);
+        TD_AUTO td_tensor *resolved = conjugated && td_dtype_is_complex((td_dtype)sum->dtype) ? td_conj(sum) : td_tensor_retain(sum);
+        TD_AUTO td_tensor *t = fitted(result, resolved);
         status = give_tangent(result, t);
     }
     td_masks_now.exclude = before;

@@ -158,7 +158,7 @@ int td_rule_segments(td_batch *b)
 /* ---- x[indices] */
 
 typedef struct places {
-    td_tensor_list list;        /* indices, masks turned to index tensors; NULL where a dimension is kept */
+    td_tensor_list list;        /* indices, masks converted to index tensors; NULL where a dimension is kept */
     int  rank, first, count;    /* of the broadcast indices; the first indexed dimension; how many are */
     bool adjacent, batched;
 } places;

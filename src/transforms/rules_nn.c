@@ -69,12 +69,12 @@ static td_tensor *into_channels(td_batch *b, td_tensor *logical)
     TD_AUTO td_tensor *wide = td_expanded(b, logical);
     if (!wide)
         return NULL;
-    TD_AUTO td_tensor *turned = td_transpose(wide, 0, 1);
+    TD_AUTO td_tensor *transposed = td_transpose(wide, 0, 1);
     int64_t sizes[TD_MAX_DIMS];
     sizes[0] = logical->sizes[0], sizes[1] = b->size * logical->sizes[1];
     for (int d = 2; d < logical->ndim; d++)
         sizes[d] = logical->sizes[d];
-    return td_reshape(turned, logical->ndim, sizes);
+    return td_reshape(transposed, logical->ndim, sizes);
 }
 
 /* [N, B * C, ...] as a batch at dimension 1. */

@@ -105,15 +105,15 @@ int td_rule_linear(td_batch *b)
     else {
         /* [B, rows, in] @ [B, in, out] */
         int rank = input->ndim;
-        TD_AUTO td_tensor *turned = weight->ndim == 2 ? td_transpose(w, -1, -2) : td_unsqueeze(w, -1);
+        TD_AUTO td_tensor *transposed = weight->ndim == 2 ? td_transpose(w, -1, -2) : td_unsqueeze(w, -1);
         TD_AUTO td_tensor *wide = td_expanded(b, input);
-        if (!wide || !turned)
+        if (!wide || !transposed)
             return -1;
         int64_t rows = 1, sizes[TD_MAX_DIMS + 1];
         for (int d = 0; d < rank - 1; d++)
             rows *= input->sizes[d];
         TD_AUTO td_tensor *flat = td_reshape(wide, 3, (int64_t[]){b->size, rows, input->sizes[rank - 1]});
-        TD_AUTO td_tensor *all = td_matmul(flat, turned);
+        TD_AUTO td_tensor *all = td_matmul(flat, transposed);
         if (!all)
             return -1;
         memcpy(sizes, wide->sizes, sizeof *sizes * (size_t)rank);

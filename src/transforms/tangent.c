@@ -110,8 +110,8 @@ static bool lie_alike(const td_tensor *x, const td_tensor *t)
 static td_tensor *laid_like(td_tensor *x, td_tensor *t)
 {
     TD_AUTO td_tensor *seen = td__new_zeros_with_same_feature_meta(t, x, 0);
-    TD_AUTO td_tensor *turned = x->flags & TD_FLAG_CONJ ? td_conj(seen) : td_tensor_retain(seen);
-    TD_AUTO td_tensor *copy = x->flags & TD_FLAG_NEG ? td__neg_view(turned) : td_tensor_retain(turned);
+    TD_AUTO td_tensor *conjugate = x->flags & TD_FLAG_CONJ ? td_conj(seen) : td_tensor_retain(seen);
+    TD_AUTO td_tensor *copy = x->flags & TD_FLAG_NEG ? td__neg_view(conjugate) : td_tensor_retain(conjugate);
     return copy && td_copy_(copy, t) == 0 ? td_tensor_retain(copy) : NULL;
 }
 

@@ -194,8 +194,8 @@ TD_TEST(gradients_of_views_of_every_kind)
 TD_TEST(a_leaf_s_gradient_has_its_strides)
 {
     AUTO base = TRY(filled(2, (int64_t[]){2, 3}, TD_F64, false, (double[]){1, 2, 3, 4, 5, 6}));
-    AUTO turned = TRY(td_transpose(base, 0, 1));
-    AUTO x = TRY(td_detach(turned));
+    AUTO transposed = TRY(td_transpose(base, 0, 1));
+    AUTO x = TRY(td_detach(transposed));
     TRY(td_set_requires_grad(x, true));
     AUTO y = TRY(td_mul(x, x));
     TRY(backward(y, false));

@@ -37,9 +37,9 @@ static td_tensor *mapped(td_tensor *x, td_tensor *(*f)(td_tensor *))
     if (made) {
         out = td_transform_unwrap(made, 0, &dim);
         if (out && dim > 0) {
-            td_tensor *turned = td_movedim_int(out, dim, 0);
+            td_tensor *moved = td_movedim_int(out, dim, 0);
             td_tensor_release(out);
-            out = turned;
+            out = moved;
         }
     }
     td_tensor_release(made), td_tensor_release(wrapped);
@@ -63,8 +63,8 @@ static td_tensor *product(td_tensor *x)
     AUTO column = td_unsqueeze(x, 1);
     AUTO row = td_unsqueeze(x, 0);
     AUTO outer = td_matmul(column, row);
-    AUTO turned = td_transpose_int(outer, 0, 1);
-    return td_matmul(turned, x);
+    AUTO transposed = td_transpose_int(outer, 0, 1);
+    return td_matmul(transposed, x);
 }
 static td_tensor *by_chance(td_tensor *x)
 {
@@ -200,8 +200,8 @@ TD_TEST(checks_name_the_argument_and_its_position)
     const td_op *op = TRY(td_op_define("test::times(Tensor matrix, float factor=2.5, int[2] k=[1, 2], str s=\"a\") -> Tensor"));
     int registered = td_register_default("test::times", twice, NULL);
     AUTO x = table(3, 3);
-    AUTO turned = x ? td_transpose_int(x, 0, 1) : NULL;
-    AUTO y = turned ? times(op, turned, 2) : NULL;
+    AUTO transposed = x ? td_transpose_int(x, 0, 1) : NULL;
+    AUTO y = transposed ? times(op, transposed, 2) : NULL;
     AUTO flat = line(3);
     AUTO wrong = table(3, 2);
     AUTO whole = x ? td_to(x, TD_I64) : NULL;
@@ -354,8 +354,8 @@ TD_TEST(operators_run_on_a_device_by_the_cpu)
         AUTO x = TRY(table(3, 4));
         AUTO y = TRY(moved(x, there));
         CHECK_EQ(td_tensor_device(y).index, 1);
-        AUTO turned = TRY(td_transpose_int(y, 0, 1));
-        AUTO part = TRY(td_narrow(turned, 0, 1, 2));
+        AUTO transposed = TRY(td_transpose_int(y, 0, 1));
+        AUTO part = TRY(td_narrow(transposed, 0, 1, 2));
         AUTO e = TRY(td_exp(part));
         AUTO scaled = TRY(td_mul(e, e));
         AUTO both = TRY(td_cat(2, (td_tensor *[]){part, scaled}, 0));

@@ -197,13 +197,13 @@ TD_TEST(results_larger_than_the_caches_are_right)
         CHECK(((float *)td_tensor_data(out))[i] == 2 * (float)(i % 1000));
     int64_t rows = 2500, columns = 4000;
     TD_AUTO td_tensor *matrix = TRY(td_tensor_new(2, (int64_t[]){rows, columns}, TD_I32, CPU));
-    TD_AUTO td_tensor *turned = TRY(td_tensor_new(2, (int64_t[]){columns, rows}, TD_I32, CPU));
+    TD_AUTO td_tensor *transposed = TRY(td_tensor_new(2, (int64_t[]){columns, rows}, TD_I32, CPU));
     TD_AUTO td_tensor *view = TRY(td_tensor_over(td_tensor_storage(matrix), 0, 2, (int64_t[]){columns, rows},
                                                  (int64_t[]){1, columns}, TD_I32));
-    int32_t *m = td_tensor_data(matrix), *t = td_tensor_data(turned);
+    int32_t *m = td_tensor_data(matrix), *t = td_tensor_data(transposed);
     for (int64_t i = 0; i < rows * columns; i++)
         m[i] = (int32_t)i;
-    CHECK_EQ(td_copy_elements(turned, view), 0);
+    CHECK_EQ(td_copy_elements(transposed, view), 0);
     for (int64_t i = 0; i < columns; i++)
         for (int64_t j = 0; j < rows; j++)
             CHECK(t[i * rows + j] == m[j * columns + i]);
@@ -247,13 +247,13 @@ TD_TEST(a_contiguous_tensor_is_its_own_contiguous_copy)
     fill_random(x);
     TD_AUTO td_tensor *same = TRY(td_make_contiguous(x));
     CHECK(same == x);
-    TD_AUTO td_tensor *turned = TRY(td_tensor_over(td_tensor_storage(x), 0, 2, (int64_t[]){4, 3}, (int64_t[]){1, 4},
+    TD_AUTO td_tensor *transposed = TRY(td_tensor_over(td_tensor_storage(x), 0, 2, (int64_t[]){4, 3}, (int64_t[]){1, 4},
                                                    TD_F32));
-    TD_AUTO td_tensor *copy = TRY(td_writable(turned, TD_F64));
-    CHECK(copy != turned && td_tensor_is_contiguous(copy));
+    TD_AUTO td_tensor *copy = TRY(td_writable(transposed, TD_F64));
+    CHECK(copy != transposed && td_tensor_is_contiguous(copy));
     CHECK_NEAR(((double *)td_tensor_data(copy))[1], ((float *)td_tensor_data(x))[4], 0);
     ((double *)td_tensor_data(copy))[1] = 7;
-    CHECK_EQ(td_write_back(turned, copy), 0);
+    CHECK_EQ(td_write_back(transposed, copy), 0);
     CHECK_NEAR(((float *)td_tensor_data(x))[4], 7, 0);
 }
 

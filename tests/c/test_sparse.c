@@ -69,8 +69,8 @@ TD_TEST(sums_and_products)
     CHECK(holds(product, 4, (double[]){1, 1, 5, 5}));
     AUTO twice = TRY(td_add(x, x));
     CHECK(holds(twice, 6, (double[]){0, 2, 0, 10, 0, 0}));
-    AUTO turned = TRY(td_t(x));
-    AUTO square = TRY(td_mm(x, turned));
+    AUTO transposed = TRY(td_t(x));
+    AUTO square = TRY(td_mm(x, transposed));
     CHECK(td_tensor_layout(square) == TD_SPARSE_COO && holds(square, 4, (double[]){1, 0, 0, 25}));
     AUTO dense = TRY(td_zeros(2, (int64_t[]){2, 3}, TD_F32, CPU));
     CHECK(TRY(td_add_tensor_(dense, x, td_int(2))) == 0);

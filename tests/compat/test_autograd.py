@@ -579,7 +579,7 @@ def test_hooks_on_nodes(lib):
     assert values(x.grad) == [6, 6] and seen == [([6, 6], [2, 2])]
 
 
-def test_the_graph_can_be_walked(lib):
+def test_the_graph_can_be_traversed(lib):
     x, c = leaf(lib, 1), lib.ones(1)
     y = (x * c).exp()
     assert y.grad_fn.name() == "ExpBackward0"

@@ -1,4 +1,4 @@
-"""Rare corners of autograd that PyTorch's own tests visit: what nodes tell, views made in odd modes, operators without a gradient."""
+"""Rare corners of autograd that PyTorch's own tests visit: what nodes show, views made in odd modes, operators without a gradient."""
 import warnings
 
 import pytest
@@ -168,10 +168,10 @@ def fallback(lib):
 
 
 def _warnings(run):
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         run()
-    return [str(w.message) for w in heard if "an autograd kernel was not registered" in str(w.message)]
+    return [str(w.message) for w in warned if "an autograd kernel was not registered" in str(w.message)]
 
 
 def test_operators_without_a_gradient_warn_when_one_comes_by(lib, fallback):
@@ -190,8 +190,8 @@ def test_operators_without_a_gradient_warn_when_one_comes_by(lib, fallback):
     x = lib.ones(2, requires_grad=True)
     y = ops.plain(x)
     assert y.requires_grad and "WarnNotImplemented" in y.grad_fn.name()
-    heard = _warnings(lambda: y.sum().backward())
-    assert len(heard) == 1 and heard[0].startswith("corners::plain: ") and x.grad is None
+    warned = _warnings(lambda: y.sum().backward())
+    assert len(warned) == 1 and warned[0].startswith("corners::plain: ") and x.grad is None
     z = ops.recorded(x)
     assert len(_warnings(lambda: z.sum().backward())) == 1 and x.grad.tolist() == [2, 2]
     assert not _warnings(lambda: ops.made(x).sum().backward()) and x.grad.tolist() == [4, 4]

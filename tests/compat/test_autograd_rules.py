@@ -212,10 +212,10 @@ def test_small_rules(lib):
         assert not hooks._saved_tensors_hooks_is_enabled()
         assert hooks._saved_tensors_hooks_get_disabled_error_message() == "no hooks here"
     assert hooks._saved_tensors_hooks_is_enabled()
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         (x * x).sum().grad_fn.next_functions[0][0]._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
-    assert not told
+    assert not warned
 
 
 # ---- what counts as a view, and as a write ---------------------------------------------------------------------------

@@ -25,8 +25,8 @@ def test_the_first_one_warns(lib):
     program = (f'import {lib.__name__} as lib, warnings; x = lib.ones(2, 2); warnings.simplefilter("always")\n'
                'with warnings.catch_warnings(record=True) as seen:\n    lib.addcmul(x, 2, x, x), x.add(2, x), lib.add(x, 2, x)\n'
                'print(len(seen), seen[0].category.__name__, str(seen[0].message).partition(" (Triggered")[0])')
-    told = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == (
+    printed = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == (
         '1 UserWarning This overload of addcmul is deprecated:\n'
         '\taddcmul(Tensor input, Number value, Tensor tensor1, Tensor tensor2, *, Tensor out = None)\n'
         'Consider using one of the following signatures instead:\n'

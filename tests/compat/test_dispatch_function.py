@@ -397,22 +397,22 @@ def test_values_broadcast_beside_a_class_of_no_tensors(lib):
 def test_what_operators_of_python_are_told_as(lib):
     seen = []
 
-    class Told(lib.Tensor):
+    class Overriding(lib.Tensor):
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
             seen.append((func, [type(a) for a in args]))
             return super().__torch_function__(func, types, args, kwargs or {})
 
-    T, x, i = lib.Tensor, lib.ones(2, 2).as_subclass(Told), lib.ones(2, dtype=lib.int64).as_subclass(Told)
+    T, x, i = lib.Tensor, lib.ones(2, 2).as_subclass(Overriding), lib.ones(2, dtype=lib.int64).as_subclass(Overriding)
     for run, method, kinds in (
-            (lambda: x + 1, T.add, [Told, int]), (lambda: 1 + x, T.add, [Told, int]), (lambda: 1 - x, T.__rsub__, [Told, int]),
-            (lambda: 2 * x, T.mul, [Told, int]), (lambda: 2 / x, T.__rtruediv__, [Told, int]), (lambda: x // 2, T.__floordiv__, [Told, int]),
-            (lambda: 2 // x, T.__rfloordiv__, [Told, int]), (lambda: x ** 2, T.__pow__, [Told, int]), (lambda: 2 ** x, T.__rpow__, [Told, int]),
-            (lambda: 5 % x, T.__rmod__, [Told, int]), (lambda: i & 1, T.__and__, [Told, int]), (lambda: 1 | i, T.bitwise_or, [Told, int]),
-            (lambda: 1 << i, T.__rlshift__, [Told, int]), (lambda: i >> 1, T.__rshift__, [Told, int]), (lambda: +x, T.positive, [Told]),
-            (lambda: x == 1, T.__eq__, [Told, int]), (lambda: x == None, T.__eq__, [Told, type(None)]), (lambda: x < 1, T.lt, [Told, int]),  # noqa: E711
-            (lambda: 1 in x, T.__contains__, [Told, int]), (lambda: i.__ior__(1), T.__ior__, [Told, int]),
-            (lambda: lib.ones(2, 2) @ x, T.matmul, [lib.Tensor, Told])):
+            (lambda: x + 1, T.add, [Overriding, int]), (lambda: 1 + x, T.add, [Overriding, int]), (lambda: 1 - x, T.__rsub__, [Overriding, int]),
+            (lambda: 2 * x, T.mul, [Overriding, int]), (lambda: 2 / x, T.__rtruediv__, [Overriding, int]), (lambda: x // 2, T.__floordiv__, [Overriding, int]),
+            (lambda: 2 // x, T.__rfloordiv__, [Overriding, int]), (lambda: x ** 2, T.__pow__, [Overriding, int]), (lambda: 2 ** x, T.__rpow__, [Overriding, int]),
+            (lambda: 5 % x, T.__rmod__, [Overriding, int]), (lambda: i & 1, T.__and__, [Overriding, int]), (lambda: 1 | i, T.bitwise_or, [Overriding, int]),
+            (lambda: 1 << i, T.__rlshift__, [Overriding, int]), (lambda: i >> 1, T.__rshift__, [Overriding, int]), (lambda: +x, T.positive, [Overriding]),
+            (lambda: x == 1, T.__eq__, [Overriding, int]), (lambda: x == None, T.__eq__, [Overriding, type(None)]), (lambda: x < 1, T.lt, [Overriding, int]),  # noqa: E711
+            (lambda: 1 in x, T.__contains__, [Overriding, int]), (lambda: i.__ior__(1), T.__ior__, [Overriding, int]),
+            (lambda: lib.ones(2, 2) @ x, T.matmul, [lib.Tensor, Overriding])):
         seen.clear()
         run()
         assert seen[0] == (method, kinds)

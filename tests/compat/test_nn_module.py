@@ -1,4 +1,4 @@
-"""Module: attributes, walking, state, hooks. Each test holds on tede and on PyTorch."""
+"""Module: attributes, traversal, state, hooks. Each test holds on tede and on PyTorch."""
 import copy
 import pickle
 import warnings
@@ -195,7 +195,7 @@ def test_errors_read_as_pytorchs(both, what):
     assert text == wanted
 
 
-# Walking --------------------------------------------------------------------------------------------------------
+# Traversal ------------------------------------------------------------------------------------------------------
 
 def test_names_are_dotted_paths(net):
     assert [name for name, _ in net.named_parameters()] == ["first.weight", "first.bias", "rest.1.weight", "rest.1.bias"]

@@ -34,7 +34,7 @@ def test_gradients_through_steps(lib, name, options, learned):
         state[key] = (lib.ones((), dtype=lib.float64, requires_grad=True) if key == "mu_product"
                       else numbers(lib, least=1.0 if "sq" in key else 0.0))
 
-    def walk(p, grad, *values):
+    def trajectory(p, grad, *values):
         p = p.clone()
         optimizer = getattr(lib.optim, name)([p], differentiable=True, **options)
         optimizer.state[p].update((key, value.clone()) for key, value in zip(state, values))
@@ -44,7 +44,7 @@ def test_gradients_through_steps(lib, name, options, learned):
             optimizer.step()
         return (p, *(value for value in optimizer.state[p].values() if value.requires_grad))
 
-    assert lib.autograd.gradcheck(walk, (numbers(lib), numbers(lib), *state.values()))
+    assert lib.autograd.gradcheck(trajectory, (numbers(lib), numbers(lib), *state.values()))
 
 
 @pytest.mark.parametrize("name, names", [

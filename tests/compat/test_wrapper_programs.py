@@ -147,7 +147,7 @@ def test_quantized_weights(lib):
         lib.sin(layer.weight)
 
 
-def test_swapped_tensors_take_their_questions_along(lib):
+def test_swapped_tensors_take_their_metadata_queries_along(lib):
     Held, log = wrapper(lib)
 
     class Asked(lib.Tensor):

@@ -1,4 +1,4 @@
-"""What a change makes the build do, as ninja's own record of includes tells."""
+"""What a change makes the build do, by ninja's own record of includes."""
 import pathlib
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""tede.explain() tells what happened: bytes as the allocator counts them, copies where storage changes, kernels by name."""
+"""tede.explain() reports what happened: bytes as the allocator counts them, copies where storage changes, kernels by name."""
 import gc
 import json
 import random
@@ -9,7 +9,7 @@ import pytest
 
 import tede
 from tede._explain import symbols
-from tede._explain.record import Told
+from tede._explain.record import TensorRecord
 
 F = tede.nn.functional
 
@@ -72,7 +72,7 @@ def test_a_step_knows_its_line_keys_kernel_and_iteration():
     assert step.loops[0][0].startswith('add_tensor_f32')
     sizes, strides, operands, before = step.iterations[0]
     assert sizes == (4, 4) and strides[:2] == [(4, 16), (8, 28)] and (operands, before) == (3, 2)
-    assert step.results[0].node == 'AddBackward0' and isinstance(step.arguments[0], Told)
+    assert step.results[0].node == 'AddBackward0' and isinstance(step.arguments[0], TensorRecord)
 
 
 def test_backward_nodes_are_told_with_what_they_release():
@@ -94,8 +94,8 @@ def test_the_time_of_a_call_is_told_by_stages_and_without_what_watching_took():
     add = next(s for s in e.steps if s.name == 'add')
     assert {'dispatch', 'loop'} <= set(add.stages) and 0 < add.duration <= add.ended - add.began
     for step in e.traverse():
-        told = sum(step.stages.values()) + sum(child.duration for child in step.steps)
-        assert abs(told - step.duration) <= 0.2 * step.duration + 20_000
+        reported = sum(step.stages.values()) + sum(child.duration for child in step.steps)
+        assert abs(reported - step.duration) <= 0.2 * step.duration + 20_000
 
 
 def test_only_the_thread_that_asked_is_watched_and_only_while_it_asks():
@@ -157,8 +157,8 @@ def test_generators_and_coroutines_are_explained_as_they_run(capsys):
     with pytest.raises(StopIteration, match='5'):
         next(generator)
     asyncio.run(later(tede.ones(2)))
-    told = capsys.readouterr().err
-    assert told.count('mul.Tensor(') == 2 and told.count('add.Tensor(') == 1 and 'exp(' not in told and 'sub.Tensor(' in told
+    printed = capsys.readouterr().err
+    assert printed.count('mul.Tensor(') == 2 and printed.count('add.Tensor(') == 1 and 'exp(' not in printed and 'sub.Tensor(' in printed
     with tede.explain():
         pass
     assert 'no operator was called' in capsys.readouterr().err
@@ -216,20 +216,20 @@ def test_strict_views_turns_hidden_copies_into_errors():
 
 
 def test_a_listener_that_is_refused_leaves_the_others():
-    heard = []
+    events = []
 
-    def hear(*event):
-        heard.append(event)
+    def on_event(*event):
+        events.append(event)
     listen = tede._explain.listen
-    listen.listen(hear)
+    listen.listen(on_event)
     try:
         with pytest.raises(TypeError):
             listen.listen(3, None)
-        assert [one[0] for one in listen._here.all] == [hear]
+        assert [one[0] for one in listen._here.all] == [on_event]
         tede.ones(2)
-        assert heard
+        assert events
     finally:
-        listen.unlisten(hear)
+        listen.unlisten(on_event)
     with pytest.raises(TypeError):
         listen.listen(3)
     assert not listen._here.all

@@ -216,11 +216,11 @@ def test_a_subinterpreter_may_not_import_tede(when):
     assert done.stdout == "fine\n", done.stderr
 
 
-def test_asking_takes_no_keywords():
+def test_overridable_takes_no_keywords():
     with pytest.raises(TypeError, match="keyword"):
-        tede._C.asking(x=1)
+        tede._C.overridable(x=1)
     with warnings.catch_warnings(), pytest.raises(TypeError):
-        tede._C.asking()
+        tede._C.overridable()
 
 
 class Swaps:

@@ -1,4 +1,4 @@
-"""Ranges for tools that aren't there: nothing pretends that somebody hears them."""
+"""Ranges for tools that aren't there: nothing pretends that they are collected."""
 import pytest
 import tede
 

@@ -1,4 +1,4 @@
-"""tede.memory tells what lives, who took it and where."""
+"""tede.memory reports what lives, who took it and where."""
 import pytest
 
 import tede

@@ -1,4 +1,4 @@
-"""Beyond PyTorch: numbers that don't fit an integer result are told of, and the array API's rules of promotion."""
+"""Beyond PyTorch: numbers that don't fit an integer result are warned of, and the array API's rules of promotion."""
 import itertools
 import threading
 import warnings

@@ -11,9 +11,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def test_a_sample_of_operators_refuses_and_none_crashes():
-    told = subprocess.run([sys.executable, str(ROOT / 'tools' / 'fuzz_ops.py'), '--sample', '10'], capture_output=True, text=True,
+    finished = subprocess.run([sys.executable, str(ROOT / 'tools' / 'fuzz_ops.py'), '--sample', '10'], capture_output=True, text=True,
                           timeout=300)
-    assert told.returncode == 0, told.stdout[-3000:] + told.stderr[-2000:]
+    assert finished.returncode == 0, finished.stdout[-3000:] + finished.stderr[-2000:]
 
 
 def test_an_argument_that_nothing_is_known_of_fails_the_generation():

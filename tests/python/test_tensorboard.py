@@ -61,10 +61,10 @@ def test_hyperparameters_are_summaries_of_the_plugin():
     assert [one(s, 1, 1) for s in (experiment, start, end)] == [
         b"_hparams_/experiment", b"_hparams_/session_start_info", b"_hparams_/session_end_info"]
     assert all(one(s, 1, 9, 1, 1) == b"hparams" for s in (experiment, start, end))
-    told = fields(one(experiment, 1, 9, 1, 2, 2))
-    assert [(n, one(value, 1), one(value, 4)) for n, value in told[:4]] == [(4, b"lr", 3), (4, b"name", 1), (4, b"flag", 3), (4, b"x", 3)]
-    assert [one(choice, 3) for n, choice in fields(one(told[1][1], 5))] == [b"adam", b"sgd"]
-    assert told[4][0] == 5 and one(told[4][1], 1, 2) == b"loss"
+    written = fields(one(experiment, 1, 9, 1, 2, 2))
+    assert [(n, one(value, 1), one(value, 4)) for n, value in written[:4]] == [(4, b"lr", 3), (4, b"name", 1), (4, b"flag", 3), (4, b"x", 3)]
+    assert [one(choice, 3) for n, choice in fields(one(written[1][1], 5))] == [b"adam", b"sgd"]
+    assert written[4][0] == 5 and one(written[4][1], 1, 2) == b"loss"
     values = {one(entry, 1): fields(one(entry, 2))[0] for _, entry in fields(one(start, 1, 9, 1, 2, 3))}
     assert values == {b"lr": (2, 0.5), b"name": (3, b"adam"), b"flag": (2, 1.0), b"x": (2, 3.0)}
     assert one(end, 1, 9, 1, 2, 4, 1) == 1

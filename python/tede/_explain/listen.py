@@ -1,5 +1,5 @@
-"""Who listens to a thread's calls. The core tells one function; here several share what it hears, so that an explanation may
-stand inside another one, or inside a profile."""
+"""Listeners for a thread's events. The core notifies one function; here several share its events, so that an explanation may
+run inside another one, or inside a profile."""
 import threading
 
 from tede import _C
@@ -15,13 +15,13 @@ class _Listeners(threading.local):
 _here = _Listeners()
 
 
-def listen(hear, kinds=_EVERYTHING, details=True):
-    """Tell `hear` what happens on this thread, events of those kinds (see `_C._watch`), until unlisten(hear)."""
-    _change([(hear, kinds, details), *_here.all])
+def listen(listener, kinds=_EVERYTHING, details=True):
+    """Pass this thread's events of those kinds to `listener` (see `_C._watch`), until unlisten(listener)."""
+    _change([(listener, kinds, details), *_here.all])
 
 
-def unlisten(hear):
-    _change([one for one in _here.all if one[0] != hear])
+def unlisten(listener):
+    _change([one for one in _here.all if one[0] != listener])
 
 
 def _change(listeners):
@@ -45,8 +45,8 @@ def _watch(listeners):
         for one in listeners:
             kinds |= one[1]
 
-        def tell(kind, *event):
-            for hear, wanted, _ in listeners:
+        def emit(kind, *event):
+            for listener, wanted, _ in listeners:
                 if wanted >> kind & 1:
-                    hear(kind, *event)
-        _C._watch(tell, kinds, any(one[2] for one in listeners))
+                    listener(kind, *event)
+        _C._watch(emit, kinds, any(one[2] for one in listeners))

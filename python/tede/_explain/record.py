@@ -1,4 +1,4 @@
-"""From events, as the core emits them, to a tree of calls."""
+"""tede.explain's recorder: makes a tree of calls of the events that the core emits."""
 import collections
 import linecache
 import math
@@ -13,13 +13,13 @@ from tede._explain.listen import listen, unlisten
 
 (CALL, RETURN, LOOP, ITERATE, PARALLEL, ALLOCATE, FREE, COPY, LIBRARY, NODE, NODE_END, SAVE) = range(12)
 _KEYS = _C._key_names()
-# What an event begins, of what a call's time is told by; the others leave it as it is.
+# The stage of a call's time that an event begins; other events leave the stage as it is.
 _STAGES = {CALL: "dispatch", LOOP: "loop", ITERATE: "loop", PARALLEL: "loop", COPY: "copy", LIBRARY: "library", SAVE: "autograd"}
 _COPIES = 33554432          # TD_OP_COPIES: a call of such an operator is meant to copy; one inside of another call may be a surprise
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-Told = collections.namedtuple("Told", "data storage nbytes dtype shape strides offset device requires_grad node")
-Told.__doc__ = "A tensor as it was: addresses of its data and storage, and what describes it."
+TensorRecord = collections.namedtuple("TensorRecord", "data storage nbytes dtype shape strides offset device requires_grad node")
+TensorRecord.__doc__ = "A tensor as it was: addresses of its data and storage, and what describes it."
 
 
 def key_names(keys):
@@ -30,15 +30,15 @@ def key_names(keys):
 class Step:
     """A call of an operator, or a node of a backward pass.
 
-    name, schema, arguments, results: of a call; tensors in them are `Told`.
+    name, schema, arguments, results: of a call; tensors in them are `TensorRecord`.
     site: (file, line, text) of the Python line, for calls that come from Python.
     keys: the names of the dispatch keys, the one that was taken first.
     kernel: the device's kernel. loops: (function, instruction set) of pointwise loops.
     iterations: (sizes, strides by operand, number of operands, dimensions before) of the iterator.
-    parallel: (length, grain, threads). libraries: (function, sizes). copies: (Told, why, bytes).
-    allocated, freed: bytes, those of steps inside included. saved: (node, Told).
+    parallel: (length, grain, threads). libraries: (function, sizes). copies: (TensorRecord, why, bytes).
+    allocated, freed: bytes, those of steps inside included. saved: (node, TensorRecord).
     began, ended: nanoseconds, with what listening took; duration: without. stages: of that, {stage: nanoseconds}: from the
-    call to the first thing heard ("dispatch": keys, checks, autograd, the output), and from there on; steps inside count for themselves.
+    call to the first event ("dispatch": keys, checks, autograd, the output), and from there on; steps inside count for themselves.
     thread: where it ran, (number, name). steps: what was called inside.
     """
 
@@ -65,19 +65,19 @@ class Step:
         self.stages[self._stage] = self.stages.get(self._stage, 0) + max(when - self._mark, 0)
 
     def tensors(self):
-        """(name of the argument, Told) of the arguments that are tensors."""
+        """(name of the argument, TensorRecord) of the arguments that are tensors."""
         names = [part.split("=")[0].split()[-1] for part in
                  self.schema.partition("(")[2].rpartition(") ->")[0].split(", ") if part not in ("*", "")]
         for name, value in zip(names, self.arguments):
             for item in value if isinstance(value, list) else [value]:
-                if isinstance(item, Told):
+                if isinstance(item, TensorRecord):
                     yield name, item
 
     def viewed(self):
         """For each result that is a tensor: the name of the argument whose storage it shares, or None."""
-        owners = {told.storage: name for name, told in self.tensors() if told.nbytes}
-        return [owners.get(told.storage) if told.nbytes else None for value in self.results
-                for told in (value if isinstance(value, list) else [value]) if isinstance(told, Told)]
+        owners = {x.storage: name for name, x in self.tensors() if x.nbytes}
+        return [owners.get(x.storage) if x.nbytes else None for value in self.results
+                for x in (value if isinstance(value, list) else [value]) if isinstance(x, TensorRecord)]
 
     def copied(self):
         """Bytes that the call copied on the way to a result that might have been a view, or to an operand that fits."""
@@ -88,7 +88,7 @@ class Step:
         if self.kind == "call" and not self.flags & _COPIES:
             for outer in self.traverse():
                 for step in outer.steps:
-                    if step.flags & _COPIES and step.results and isinstance(step.results[0], Told) and step.viewed() == [None]:
+                    if step.flags & _COPIES and step.results and isinstance(step.results[0], TensorRecord) and step.viewed() == [None]:
                         yield outer, step
 
     def traverse(self):
@@ -98,10 +98,10 @@ class Step:
             yield from step.traverse()
 
 
-def told(value):
+def recorded(value):
     if isinstance(value, tuple) and len(value) == 10:
-        return Told(*value)
-    return [told(item) for item in value] if isinstance(value, list) else value
+        return TensorRecord(*value)
+    return [recorded(item) for item in value] if isinstance(value, list) else value
 
 
 def _site():
@@ -126,10 +126,10 @@ class Recorder:
     def start(self):
         symbols.name_of(_C._anchor())        # reads the table now, not during the first call
         self.began = time.monotonic_ns()
-        listen(self._hear)
+        listen(self._on_event)
 
     def stop(self):
-        unlisten(self._hear)
+        unlisten(self._on_event)
         self.ended = time.monotonic_ns()
         while self._open:
             self._close(self.ended)
@@ -155,7 +155,7 @@ class Recorder:
             for field in ("allocated", "freed", "allocations"):
                 setattr(self._open[-1], field, getattr(self._open[-1], field) + getattr(step, field))
 
-    def _hear(self, kind, when, *event):
+    def _on_event(self, kind, when, *event):
         step = self._open[-1] if self._open else self.outside
         step.pause(when)
         self._take(kind, when, *event)
@@ -168,7 +168,7 @@ class Recorder:
         if kind == CALL:
             step = self._open_step("call", name, when)
             step.schema, values, step.flags = more
-            step.arguments = tuple(told(v) for v in values)
+            step.arguments = tuple(recorded(v) for v in values)
             step.keys, step.kernel = key_names(keys), symbols.name_of(pointer)
             if len(self._open) == 1 or self._open[-2].kind == "node":
                 step.site = _site()
@@ -178,7 +178,7 @@ class Recorder:
             return
         step = self._open[-1] if self._open else self.outside
         if kind == RETURN:
-            step.results = tuple(told(v) for v in more[1])
+            step.results = tuple(recorded(v) for v in more[1])
             step.failed = not more[1] and not step.schema.endswith("-> ()")
             self._close(when)
         elif kind == NODE_END:
@@ -196,16 +196,16 @@ class Recorder:
         elif kind == FREE:
             step.freed += numbers[0]
         elif kind == COPY:
-            step.copies.append((told(more), name, numbers[0]))
+            step.copies.append((recorded(more), name, numbers[0]))
         elif kind == LIBRARY:
             step.libraries.append((name, tuple(n for n in numbers if n)))
         elif kind == SAVE:
-            step.saved.append((name, told(more)))
+            step.saved.append((name, recorded(more)))
 
 
 def why_copied(asked, copy):
     """Why a call that was `asked` for something made a copy on the way to it."""
-    given, made = next((told for _, told in copy.tensors()), None), copy.results[0]
+    given, made = next((x for _, x in copy.tensors()), None), copy.results[0]
     if given is None:
         return f"{asked.name} needs memory of its own"
     if given.dtype != made.dtype:
@@ -215,7 +215,7 @@ def why_copied(asked, copy):
     for key, what in (("Conjugate", "conjugated"), ("Negative", "negated")):
         if key in asked.keys:
             return f"an operand is only marked as {what}; {asked.name} reads elements, which were written out"
-    seen = next((value for value in asked.results if isinstance(value, Told)), None)
+    seen = next((value for value in asked.results if isinstance(value, TensorRecord)), None)
     reason = seen and math.prod(seen.shape) == math.prod(given.shape) and _why_no_view(given.shape, given.strides, seen.shape)
     if reason:
         return f"{list(given.shape)} with strides {list(given.strides)} can't be seen as {list(seen.shape)}{reason}"
@@ -261,7 +261,7 @@ def why_overload(step):
     arguments = list(step.arguments)
     while arguments and arguments[-1] is None:
         arguments.pop()
-    given = ", ".join("Tensor" if isinstance(a, Told) else type(a).__name__ for a in arguments)
+    given = ", ".join("Tensor" if isinstance(a, TensorRecord) else type(a).__name__ for a in arguments)
     names = [s.partition("(")[0] for s in schemas]
     at = names.index(step.overload) + 1 if step.overload in names else 0
     return f"{at} of {len(names)}, the first that takes ({given})" if at else ""

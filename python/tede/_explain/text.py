@@ -1,8 +1,8 @@
-"""A tree of calls as lines of text."""
+"""tede.explain's output as text: a recorded tree of calls, line by line."""
 import os
 
 from tede import _C
-from tede._explain.record import Told, why_apart, why_copied, why_overload
+from tede._explain.record import TensorRecord, why_apart, why_copied, why_overload
 
 
 def size(nbytes):
@@ -23,7 +23,7 @@ def duration(nanoseconds):
 
 def value(v):
     """An argument or result: float32[2, 3], with its strides where they aren't the usual ones."""
-    if isinstance(v, Told):
+    if isinstance(v, TensorRecord):
         text = f"{str(v.dtype).rpartition('.')[2]}{list(v.shape)}"
         if not v.storage and v.shape and not any(v.strides):
             return text + " sparse"
@@ -52,11 +52,11 @@ def notes(step):
     if chosen:
         yield "overload", chosen
     yield "keys", f"{' '.join(step.keys)}, taken: {step.keys[0]}" if step.keys else "none, as no argument is a tensor"
-    node = next((v.node for v in step.results if isinstance(v, Told) and v.node), None)
+    node = next((v.node for v in step.results if isinstance(v, TensorRecord) and v.node), None)
     if node and "Autograd" in step.keys:
         yield "autograd", f"recorded as {node}"
-    for where, told in step.saved:
-        yield "saved", f"{where} keeps {value(told)}, {size(told.nbytes)}"
+    for where, x in step.saved:
+        yield "saved", f"{where} keeps {value(x)}, {size(x.nbytes)}"
     if step.kernel:
         yield "kernel", step.kernel
     formula = _formula(step)
@@ -74,9 +74,9 @@ def notes(step):
         yield "threads", f"{length} in pieces of {grain} on {threads} thread{'s' * (threads != 1)}"
     for name, sizes in step.libraries:
         yield "library", f"{name}{' ' + ' x '.join(map(str, sizes)) if sizes else ''}"
-    for told, why, nbytes in step.copies:
+    for x, why, nbytes in step.copies:
         reason = "a contiguous operand was needed" if why == "contiguous" else "another dtype was needed"
-        yield "copy", f"hidden copy of {value(told)}, {size(nbytes)}: {reason}"
+        yield "copy", f"hidden copy of {value(x)}, {size(nbytes)}: {reason}"
     for which, owner in enumerate(step.viewed()):
         what = "the result" if len(step.viewed()) == 1 else f"result {which}"
         if owner:
@@ -103,7 +103,7 @@ def _formula(step):
 
 
 def _tensors(values):
-    return [told for value in values for told in (value if isinstance(value, list) else [value]) if isinstance(told, Told)]
+    return [x for value in values for x in (value if isinstance(value, list) else [value]) if isinstance(x, TensorRecord)]
 
 
 def _operands(step, count):
@@ -113,7 +113,7 @@ def _operands(step, count):
 
 
 def _time(step):
-    """Where the time went; what single calls inside took is told by them."""
+    """Where the time went; single calls inside report what they took themselves."""
     parts = [f"{name} {duration(spent)}" for name, spent in step.stages.items() if spent]
     inside = sum(child.duration for child in step.steps)
     if inside:

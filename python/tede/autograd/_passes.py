@@ -78,12 +78,12 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     _C._backward(tensors, grads, retain_graph, create_graph, inputs)
 
 
-def _warn_of_cycle(told=[]):  # noqa: B006
+def _warn_of_cycle(warned=[]):  # noqa: B006
     """Once per process, or each time if the program wants that."""
     from tede import is_warn_always_enabled
-    if told and not is_warn_always_enabled():
+    if warned and not is_warn_always_enabled():
         return
-    told[:] = [True]
+    warned[:] = [True]
     import warnings
     warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
                   "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "

@@ -171,7 +171,7 @@ class Attribute(Proxy):
 
 
 class ParameterProxy(Proxy):
-    """A module's parameter during a trace: questions of its shape are answered, so that conditions on it can be traced."""
+    """A module's parameter during a trace: queries of its shape are answered, so that conditions on it can be traced."""
 
     def __init__(self, tracer, node, name, param):
         from tede.nn import Parameter

@@ -167,12 +167,12 @@ def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Where the largest element that counts is, in the input's dtype unless told."""
+    """Where the largest element that counts is, in the input's dtype by default."""
     return tede.argmax(_filled("amax", input, mask), dim, bool(keepdim)).to(input.dtype if dtype is None else dtype)
 
 
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Where the smallest element that counts is, in the input's dtype unless told."""
+    """Where the smallest element that counts is, in the input's dtype by default."""
     return tede.argmin(_filled("amin", input, mask), dim, bool(keepdim)).to(input.dtype if dtype is None else dtype)
 
 

@@ -65,8 +65,8 @@ def __getattr__(name):
         module = f"{__package__}._functional.{_HOME.get(name) or _INNER[name]}"
         __import__(module)
         value = getattr(sys.modules[module], name)
-        if name in _HOME:       # classes and modes are told of the function, not of the operators within
-            value = T._C.asking(value, __name__)
+        if name in _HOME:       # classes and modes are passed the function, not the operators within
+            value = T._C.overridable(value, __name__)
     elif name in _NATIVE or name in _RENAMED:
         value = getattr(N, _RENAMED.get(name, name))
     elif name in ("_single", "_pair", "_triple", "_list_with_default"):

@@ -6,7 +6,7 @@ seed starts from the same numbers.
 import math
 import warnings
 
-from tede._override import asking
+from tede._override import overridable
 
 from ._native import T
 
@@ -33,14 +33,14 @@ def calculate_gain(nonlinearity, param=None):
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
 
 
-@asking
+@overridable
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Draw from the uniform distribution on [a, b)."""
     with T.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
-@asking
+@overridable
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Draw from a normal distribution."""
     with T.no_grad():
@@ -97,7 +97,7 @@ def _reject_uniform(tensor, mean, std, a, b, generator):
     return tensor if result is tensor else tensor.copy_(result)
 
 
-@asking
+@overridable
 def constant_(tensor, val):
     """Fill with `val`."""
     with T.no_grad():
@@ -174,7 +174,7 @@ def _xavier_std(tensor, gain):
     return gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
 
 
-@asking
+@overridable
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Uniform, with variance ``gain**2 / fan`` (He et al., 2015)."""
     if 0 in tensor.shape:

@@ -88,7 +88,7 @@ class _Listener:
         if self.open:
             self.open.pop().end = when
 
-    def hear(self, kind, when, name, keys, pointer, numbers, more):
+    def on_event(self, kind, when, name, keys, pointer, numbers, more):
         if kind == _CALL:
             event = self.begin("aten::" + name, when)
             if self.shapes:
@@ -152,14 +152,14 @@ class profile:
             kinds = 1 << _CALL | 1 << _RETURN | 1 << _NODE | 1 << _NODE_END
             if self.profile_memory:
                 kinds |= 1 << _ALLOCATE | 1 << _FREE
-            listen(self._listener.hear, kinds, self.record_shapes)
+            listen(self._listener.on_event, kinds, self.record_shapes)
             _running.listener = self._listener
         elif not recording:
             self._finish()
 
     def _finish(self):
         if self._listener:
-            unlisten(self._listener.hear)
+            unlisten(self._listener.on_event)
             now = time.monotonic_ns()
             while self._listener.open:
                 self._listener.end(now)

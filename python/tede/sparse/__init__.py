@@ -6,7 +6,7 @@ import contextlib
 
 import tede
 from tede import _C
-from tede._override import asking
+from tede._override import overridable
 
 _OP = _C._operators
 _checks_on = False
@@ -75,7 +75,7 @@ def _values(data, dtype, device):
     return x if dtype is None else x.to(dtype)
 
 
-@asking
+@overridable
 def sparse_coo_tensor(*args, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None,
                       is_coalesced=None, layout=None, **named):
     """A COO tensor of indices, a column for each element, values and, unless it is to be just large enough, a size."""
@@ -108,7 +108,7 @@ def sparse_coo_tensor(*args, dtype=None, device=None, pin_memory=False, requires
     return _finish(x, requires_grad)
 
 
-@asking
+@overridable
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None,
                              pin_memory=False, requires_grad=False, check_invariants=None):
     """A CSR, CSC, BSR or BSC tensor, by its layout, of where rows or columns begin, the indices across, and values."""
@@ -140,7 +140,7 @@ def _of(name, rows):
                                         device=device, requires_grad=requires_grad, check_invariants=check_invariants)
     make.__name__ = make.__qualname__ = f"sparse_{name}_tensor"
     make.__doc__ = f"A {name.upper()} tensor of {first}, {second}, values and a size."
-    return asking(make)
+    return overridable(make)
 
 
 sparse_csr_tensor, sparse_csc_tensor = _of("csr", True), _of("csc", False)
@@ -158,7 +158,7 @@ spmm = dsmm = _C._functions["mm"]
 hsmm = _C._functions["hspmm"]
 
 
-@asking
+@overridable
 def saddmm(*args, **kwargs):
     """sspaddmm, by an older name: all but the second factor is sparse."""
     return _OP["sspaddmm"](*args, **kwargs)

@@ -29,7 +29,7 @@ class CheckpointError(RuntimeError):
 
 
 class DefaultDeviceType:
-    """The device type that is taken where no argument tells."""
+    """The device type of a checkpoint without tensors on a device."""
 
     _default_device_type = "cuda"
 

@@ -22,7 +22,7 @@ static td_tensor *rows_of(td_tensor *x, int n, const int64_t *rows)
 
 /* Of a compressed tensor: a CSR matrix read by columns is CSC with the very same parts, so rows and columns are
  * exchanged by naming the other layout (and transposing blocks); batch and dense dimensions move among themselves. */
-static td_tensor *turn_compressed(td_tensor *x, int a, int b)
+static td_tensor *transpose_compressed(td_tensor *x, int a, int b)
 {
     static const int transposed[] = {[TD_SPARSE_CSR] = TD_SPARSE_CSC, [TD_SPARSE_CSC] = TD_SPARSE_CSR, [TD_SPARSE_BSR] = TD_SPARSE_BSC,
                                  [TD_SPARSE_BSC] = TD_SPARSE_BSR};
@@ -106,7 +106,7 @@ td_tensor *td_sparse_transpose_int(td_tensor *self, int64_t dim0, int64_t dim1)
     if (a == b || self->ndim < 2)
         return td_alias_detached(self, false);
     if (!td_is_coo(self))
-        return turn_compressed(self, a < b ? a : b, a < b ? b : a);
+        return transpose_compressed(self, a < b ? a : b, a < b ? b : a);
     if ((a < td_sparse_of(self)->sparse_dim) != (b < td_sparse_of(self)->sparse_dim))
         return td_fail(TD_E_RUNTIME, "sparse transpose: transposed dimensions must be sparse Got sparse_dim: %d, d0: %d, d1: %d",
                        td_sparse_of(self)->sparse_dim, a, b);

@@ -250,8 +250,8 @@ static td_tensor *c2r(td_tensor *self, const int64_t *n, int64_t dim, const char
         return NULL;
     LET(x) = raised(self, true);
     LET(fit) = x ? resized(x, dim, size / 2 + 1) : NULL;
-    LET(turned) = forward ? td_conj(fit) : td_ref(fit);
-    return td__fft_c2r(turned, 1, &dim, mode, size);
+    LET(conjugate) = forward ? td_conj(fit) : td_ref(fit);
+    return td__fft_c2r(conjugate, 1, &dim, mode, size);
 }
 td_tensor *td_op_fft_fft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm)   { return c2c(x, n, dim, norm, true); }
 td_tensor *td_op_fft_ifft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm)  { return c2c(x, n, dim, norm, false); }
@@ -334,8 +334,8 @@ static td_tensor *r2c_many(const char *op, td_tensor *self, int64_t n_s, const i
         return td__fft_r2c(fit, p.n, p.dims, mode, true);
     /* ihfftn: the last dimension by ihfft, the others by the inverse transform */
     LET(half) = td__fft_r2c(fit, 1, &p.dims[p.n - 1], mode, true);
-    LET(turned) = td_conj(half);
-    return p.n > 1 ? td__fft_c2c(turned, p.n - 1, p.dims, mode, false) : td_ref(turned);
+    LET(conjugate) = td_conj(half);
+    return p.n > 1 ? td__fft_c2c(conjugate, p.n - 1, p.dims, mode, false) : td_ref(conjugate);
 }
 /* The half's size follows from the real one, which s gives or is 2 (m - 1). For hfftn the dimensions before the last are
  * transformed forward, and only the last is the inverse of the conjugate. */
@@ -357,8 +357,8 @@ static td_tensor *c2r_many(const char *op, td_tensor *self, int64_t n_s, const i
     if (!forward)
         return td__fft_c2r(fit, p.n, p.dims, mode, last);
     LET(most) = p.n > 1 ? td__fft_c2c(fit, p.n - 1, p.dims, mode, true) : td_ref(fit);
-    LET(turned) = td_conj(most);
-    return td__fft_c2r(turned, 1, &p.dims[p.n - 1], mode, last);
+    LET(conjugate) = td_conj(most);
+    return td__fft_c2r(conjugate, 1, &p.dims[p.n - 1], mode, last);
 }
 /* The out= of transforms to real numbers takes floats of any width, and nothing else. */
 static int check_real_out(const char *op, const td_tensor *out)

@@ -120,8 +120,8 @@ td_tensor *td_op_stft_center(td_tensor *self, int64_t n_fft, const int64_t *hop_
     LET(weighted) = td_is_some(whole) ? td_mul(frames, whole) : whole ? td_ref(frames) : NULL;
     const char *norm = normalized ? "ortho" : NULL;
     LET(spectra) = half ? td_fft_rfft(weighted, NULL, -1, norm) : td_fft_fft(weighted, NULL, -1, norm);
-    LET(turned) = td_transpose_int(spectra, 1, 2);
-    LET(result) = single ? td_squeeze_dim(turned, 0) : td_ref(turned);
+    LET(transposed) = td_transpose_int(spectra, 1, 2);
+    LET(result) = single ? td_squeeze_dim(transposed, 0) : td_ref(transposed);
     return as_complex ? td_ref(result) : td_view_as_real(result);
 }
 

@@ -12,7 +12,7 @@ typedef struct td_sorter {
     int64_t n;                  /* elements of a row */
     bool    narrow;             /* keys of 32 bits */
     bool    descending;
-    bool    telling;            /* ordered, and elements follow from keys: no NaN and no -0 among them */
+    bool    exact_keys;            /* ordered, and elements follow from keys: no NaN and no -0 among them */
     td_dtype dtype;
     uint64_t low;               /* what telling keys of int64 and uint64 are counted from */
     size_t  bytes;

@@ -646,7 +646,7 @@ void td_for_elements(int64_t n, int64_t bytes, int64_t grain, td_loop_body *body
         td_parallel_for(0, n, grain, body, context);
         return;
     }
-    TD_TELL(.kind = TD_EVENT_PARALLEL, .numbers = {n, grain, 1});
+    TD_EMIT(.kind = TD_EVENT_PARALLEL, .numbers = {n, grain, 1});
     const int64_t piece = (n / 64 + 4 * LONGEST) & ~(int64_t)(LONGEST - 1);
     for (int64_t at = (n - 1) / piece * piece; at >= 0; at -= piece)
         body(context, at, n - at < piece ? n : at + piece);
@@ -800,7 +800,7 @@ static int __attribute__((noinline)) iterate_any(int n_out, int n_in, td_tensor 
     td_plan plan;
     td_plan_make(&plan, ndim, sizes, count, operands);
     if (plan.numel > 0) {
-        TD_TELL(.kind = TD_EVENT_ITERATE, .n = plan.ndim, .sizes = plan.sizes, .strides = plan.strides[0],
+        TD_EMIT(.kind = TD_EVENT_ITERATE, .n = plan.ndim, .sizes = plan.sizes, .strides = plan.strides[0],
                 .numbers = {count, ndim});
         run_plan(&plan, n_out, operands, compute, loop, singles, params, cost);
     }
@@ -846,7 +846,7 @@ static int __attribute__((noinline)) iterate_slower(int n_out, int n_in, td_tens
     }
     if (!plain || blocks * LONGEST > SCRATCH)
         return iterate_any(n_out, n_in, operands, compute, loop, singles, params, cost);
-    TD_TELL(.kind = TD_EVENT_ITERATE, .n = 1, .sizes = &n, .numbers = {count, first->ndim});
+    TD_EMIT(.kind = TD_EVENT_ITERATE, .n = 1, .sizes = &n, .numbers = {count, first->ndim});
     if (single)
         run_singles(n_out, count, operands, compute, single, loop, singles, params, n, cost);
     else

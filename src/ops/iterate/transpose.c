@@ -25,8 +25,8 @@ typedef struct { uint64_t half[2]; } any16;
 #define LOAD2(k) _mm256_inserti128_si256(_mm256_castsi128_si256(ROW(k)), ROW((k) + N), 1)
 
 /* The whole matrix, of at least N * LANES x N elements. */
-#define TURN(SIZE, BITS, LANES, ATTRIBUTE, V, PREFIX, STORE)                                                          \
-    ATTRIBUTE static void turn_##SIZE##_##LANES(char *to, int64_t to_row, const char *from,  \
+#define IN_REGISTERS(SIZE, BITS, LANES, ATTRIBUTE, V, PREFIX, STORE)                                                          \
+    ATTRIBUTE static void transpose_##SIZE##_##LANES(char *to, int64_t to_row, const char *from,  \
                                                                       int64_t from_row, int64_t rows, int64_t columns) \
     {                                                                                                              \
         enum { N = 16 / SIZE, TALL = N * LANES };                                                                  \
@@ -56,26 +56,26 @@ typedef struct { uint64_t half[2]; } any16;
             }                                                                                                      \
         }                                                                                                          \
     }
-#define TURNS(SIZE, BITS)                                                  \
-    TURN(SIZE, BITS, 1, TD_FOR_ANY, __m128i, _mm, _mm_storeu_si128)   \
-    TURN(SIZE, BITS, 2, TD_FOR_V3, __m256i, _mm256, _mm256_storeu_si256)                    
-TURNS(1, 8)
-TURNS(2, 16)
-TURNS(4, 32)
-TURNS(8, 64)
+#define TRANSPOSITIONS(SIZE, BITS)                                                  \
+    IN_REGISTERS(SIZE, BITS, 1, TD_FOR_ANY, __m128i, _mm, _mm_storeu_si128)   \
+    IN_REGISTERS(SIZE, BITS, 2, TD_FOR_V3, __m256i, _mm256, _mm256_storeu_si256)                    
+TRANSPOSITIONS(1, 8)
+TRANSPOSITIONS(2, 16)
+TRANSPOSITIONS(4, 32)
+TRANSPOSITIONS(8, 64)
 
-typedef void turn(char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns);
-static turn *const turns[4][2] = {{turn_1_1, turn_1_2}, {turn_2_1, turn_2_2}, {turn_4_1, turn_4_2}, {turn_8_1, turn_8_2}};
+typedef void transposition(char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns);
+static transposition *const transpositions[4][2] = {{transpose_1_1, transpose_1_2}, {transpose_2_1, transpose_2_2}, {transpose_4_1, transpose_4_2}, {transpose_8_1, transpose_8_2}};
 #endif
 
-/* `turns` has a row for each size, by its logarithm; the wide form needs rows for both of its blocks. */
+/* `transpositions` has a row for each size, by its logarithm; the wide form needs rows for both of its blocks. */
 void td_transpose_block(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns)
 {
 #ifdef TD_FOR_V3
     int64_t n = 16 / (int64_t)size;
     if (size <= 8 && rows >= n && columns >= n) {
         bool wide = td_cpu_isa() >= TD_V3 && rows >= 2 * n;
-        turns[__builtin_ctzll(size)][wide](to, to_row, from, from_row, rows, columns);
+        transpositions[__builtin_ctzll(size)][wide](to, to_row, from, from_row, rows, columns);
         return;
     }
 #endif

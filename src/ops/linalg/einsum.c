@@ -100,15 +100,15 @@ static td_tensor *arrange(td_tensor *x, const subscripts *s, const plan *p, int 
                 return NULL;
         }
     }
-    int64_t turn[MOST], sizes[MOST];
+    int64_t permutation[MOST], sizes[MOST];
     int n = 0;
     for (int i = 0; i < p->n; i++) {
         sizes[i] = order[i] < 0 ? 1 : y->sizes[order[i]];
         if (order[i] >= 0)
-            turn[n++] = order[i];
+            permutation[n++] = order[i];
     }
-    TD_AUTO td_tensor *turned = td_permute(y, n, turn);
-    return td_reshape(turned, p->n, sizes);
+    TD_AUTO td_tensor *permuted = td_permute(y, n, permutation);
+    return td_reshape(permuted, p->n, sizes);
 }
 
 /* left and right have the same number of dimensions; those in `sum` are summed and stay with size 1.  A sum over one operand
@@ -148,12 +148,12 @@ static td_tensor *contract(td_tensor *left, td_tensor *right, const bool *sum)
         size[g] *= g == RIGHT ? b->sizes[i] : a->sizes[i];
     }
     static const int orders[2][4] = {{BOTH, LEFT, SUM, RIGHT}, {BOTH, SUM, RIGHT, LEFT}};
-    int64_t turn[2][MOST], sizes[MOST], back[MOST], place = 0;
+    int64_t permutation[2][MOST], sizes[MOST], back[MOST], place = 0;
     for (int side = 0; side < 2; side++)
         for (int g = 0, at = 0; g < 4; g++)
             for (int i = 0; i < groups[orders[side][g]]; i++)
-                turn[side][at++] = members[orders[side][g]][i];
-    TD_AUTO td_tensor *ta = td_permute(a, n, turn[0]), *tb = td_permute(b, n, turn[1]);
+                permutation[side][at++] = members[orders[side][g]][i];
+    TD_AUTO td_tensor *ta = td_permute(a, n, permutation[0]), *tb = td_permute(b, n, permutation[1]);
     TD_AUTO td_tensor *ma = td_reshape(ta, 3, (int64_t[]){size[BOTH], size[LEFT], size[SUM]});
     TD_AUTO td_tensor *mb = td_reshape(tb, 3, (int64_t[]){size[BOTH], size[SUM], size[RIGHT]});
     TD_AUTO td_tensor *product = td_bmm(ma, mb);

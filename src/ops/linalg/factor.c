@@ -69,8 +69,8 @@ td_tensor *td_op_ormqr(td_tensor *self, td_tensor *tau, td_tensor *other, bool l
     TD_AUTO td_tensor *Q = td_linalg_householder_product(square, tau);
     TD_AUTO td_tensor *factor = transpose ? td_adjoint_of(Q) : td_ref(Q);
     /* The product of the transposes: its transpose lies in columns. */
-    TD_AUTO td_tensor *turned = td_transpose_int(factor, -2, -1), *other_turned = td_transpose_int(other, -2, -1);
-    TD_AUTO td_tensor *product = left ? td_matmul(other_turned, turned) : td_matmul(turned, other_turned);
+    TD_AUTO td_tensor *transposed = td_transpose_int(factor, -2, -1), *other_transposed = td_transpose_int(other, -2, -1);
+    TD_AUTO td_tensor *product = left ? td_matmul(other_transposed, transposed) : td_matmul(transposed, other_transposed);
     return td_transpose_int(product, -2, -1);
 }
 

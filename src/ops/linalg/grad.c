@@ -22,8 +22,8 @@ static td_tensor *over_columns(td_tensor *x, td_tensor *v)
 static td_tensor *half_of(td_tensor *x) { return td_times(x, td_float(0.5)); }
 static td_tensor *skew(td_tensor *x)
 {
-    LET(turned) = td_adjoint_of(x);
-    return td_sub(x, turned);
+    LET(adjoint) = td_adjoint_of(x);
+    return td_sub(x, adjoint);
 }
 /* Two results of which only the wanted ones were computed; the others are absent. A wanted NULL is an error that is
  * recorded already. */
@@ -47,8 +47,8 @@ td_tensor *td_op_cholesky_backward(td_tensor *grad, td_tensor *L, bool upper)
     LET(strict) = td_tril(product, -1);
     LET(other) = td_adjoint_of(strict);
     LET(sum) = td_add(triangle, other);
-    LET(turned) = td_adjoint_of(lower);
-    LET(left) = td_linalg_solve_triangular(turned, sum, true, true, false);
+    LET(adjoint) = td_adjoint_of(lower);
+    LET(left) = td_linalg_solve_triangular(adjoint, sum, true, true, false);
     LET(both) = td_linalg_solve_triangular(lower, left, false, false, false);
     return half_of(both);
 }
@@ -58,9 +58,9 @@ td_tensor *td_op_cholesky_backward(td_tensor *grad, td_tensor *L, bool upper)
 /* d(A^-1) = -A^-1 dA A^-1, hence gA = -A^-H g A^-H. */
 td_tensor *td_op_linalg_inv_backward(td_tensor *grad, td_tensor *inverse)
 {
-    LET(turned) = td_adjoint_of(inverse);
-    LET(left) = mm(turned, grad);
-    LET(both) = mm(left, turned);
+    LET(adjoint) = td_adjoint_of(inverse);
+    LET(left) = mm(adjoint, grad);
+    LET(both) = mm(left, adjoint);
     return minus(both);
 }
 
@@ -73,8 +73,8 @@ int td_op_linalg_solve_backward(td_tensor **results, td_tensor *grad, td_tensor 
     bool vector = n == 1 || (A->ndim - 1 == n && !memcmp(A->sizes, B_shape, sizeof *B_shape * n));
     LET(g) = vector ? td_unsqueeze(grad, -1) : td_ref(grad);
     LET(x) = vector ? td_unsqueeze(X, -1) : td_ref(X);
-    LET(turned) = td_adjoint_of(A);
-    LET(gB) = td_linalg_solve(turned, g, left);
+    LET(adjoint) = td_adjoint_of(A);
+    LET(gB) = td_linalg_solve(adjoint, g, left);
     LET(product) = !wants[0] ? NULL : left ? mm_adjoint(gB, x) : adjoint_mm(x, gB);
     LET(negative) = product ? minus(product) : NULL;
     LET(gA) = negative ? td_sum_to_size(negative, A->ndim, A->sizes) : NULL;
@@ -89,8 +89,8 @@ int td_op_solve_triangular_backward(td_tensor **results, td_tensor *grad, td_ten
                                     bool upper, bool left, bool unitriangular, int64_t n_wants, const bool *wants)
 {
     (void)n_wants;
-    LET(turned) = td_adjoint_of(A);
-    LET(gB) = td_linalg_solve_triangular(turned, grad, !upper, left, unitriangular);
+    LET(adjoint) = td_adjoint_of(A);
+    LET(gB) = td_linalg_solve_triangular(adjoint, grad, !upper, left, unitriangular);
     LET(product) = !wants[0] ? NULL : left ? mm_adjoint(gB, X) : adjoint_mm(X, gB);
     LET(negative) = product ? minus(product) : NULL;
     LET(triangle) = !negative ? NULL : upper ? td_triu(negative, unitriangular) : td_tril(negative, -(int64_t)unitriangular);
@@ -215,9 +215,9 @@ td_tensor *td_op_linalg_det_backward(td_tensor *grad, td_tensor *det, td_tensor 
         LET(wider) = td_unsqueeze(wide, -1);
         LET(unit) = td_eye(A->sizes[A->ndim - 1], (td_dtype)A->dtype, A->device);
         LET(scaled) = td_mul(wider, unit);
-        LET(turned) = td_adjoint_of(A);
+        LET(adjoint) = td_adjoint_of(A);
         td_tensor *pair[2];
-        if (!turned || !scaled || td_linalg_solve_ex(pair, turned, scaled, true, false))
+        if (!adjoint || !scaled || td_linalg_solve_ex(pair, adjoint, scaled, true, false))
             return NULL;
         td_tensor_release(pair[1]);
         return pair[0];
@@ -262,9 +262,9 @@ td_tensor *td_op_slogdet_backward(td_tensor *grad_sign, td_tensor *grad_log, td_
     LET(wider) = td_unsqueeze(wide, -1);
     LET(unit) = td_eye(A->sizes[A->ndim - 1], (td_dtype)A->dtype, A->device);
     LET(scaled) = td_mul(wider, unit);
-    LET(turned) = td_adjoint_of(A);
+    LET(adjoint) = td_adjoint_of(A);
     td_tensor *pair[2];
-    if (!turned || !scaled || td_linalg_solve_ex(pair, turned, scaled, true, false))
+    if (!adjoint || !scaled || td_linalg_solve_ex(pair, adjoint, scaled, true, false))
         return NULL;
     td_tensor_release(pair[1]);
     return pair[0];
@@ -280,8 +280,8 @@ static td_tensor *tall_qr(td_tensor *gQ, td_tensor *gR, td_tensor *Q, td_tensor 
     LET(M) = td_sub(first, second);
     LET(upper) = td_triu(M, 0);
     LET(strict) = td_triu(M, 1);
-    LET(turned) = td_adjoint_of(strict);
-    LET(symmetric) = td_add(upper, turned);
+    LET(adjoint) = td_adjoint_of(strict);
+    LET(symmetric) = td_add(upper, adjoint);
     if (td_is_complex(Q)) {          /* the diagonal's real part only */
         LET(diagonal) = td_diagonal(symmetric, 0, -2, -1);
         LET(imag) = td_imag(diagonal);
@@ -435,8 +435,8 @@ td_tensor *td_op_svd_backward(td_tensor *gU_in, td_tensor *gS, td_tensor *gVh_in
         gA = td_ref(more);
     }
     if (n > k) {
-        LET(turned) = td_adjoint_of(VgV_all);
-        LET(projected) = mm(turned, Vh);
+        LET(adjoint) = td_adjoint_of(VgV_all);
+        LET(projected) = mm(adjoint, Vh);
         LET(outside) = td_sub(gVh, projected);
         LET(scaled) = over_columns(U, S);
         LET(part) = mm(scaled, outside);
@@ -456,8 +456,8 @@ td_tensor *td_op_eigh_backward(td_tensor *gL, td_tensor *gV, td_tensor *L, td_te
     if (V->ndim < 2)
         return td_fail(TD_E_RUNTIME, "eigh_backward: the derivative needs the eigenvectors, which were not computed");
     if (is_unused(gV)) {
-        LET(turned) = td_adjoint_of(V);
-        return td_times_vectors(gL, V, turned);
+        LET(adjoint) = td_adjoint_of(V);
+        return td_times_vectors(gL, V, adjoint);
     }
     LET(E) = gaps(L, L);
     LET(product) = adjoint_mm(V, gV);

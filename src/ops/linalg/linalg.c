@@ -138,7 +138,7 @@ static td_tensor *checked(const char *op, int failed, td_tensor **pair)
     TD_AUTO td_tensor *result = pair[0];
     return td_check_info(op, info) ? NULL : td_ref(result);
 }
-/* Of n results the last is info; all are dropped if it tells of a failure. */
+/* Of n results the last is info; all are dropped if it reports a failure. */
 static int check_errors_of(bool check, const char *op, td_tensor **results, int n)
 {
     return check && td_check_info(op, results[n - 1]) ? td_results_drop(n, results) : 0;
@@ -210,8 +210,8 @@ int td_op_cholesky_solve_backward(td_tensor **results, td_tensor *grad, td_tenso
                                   bool upper)
 {
     TD_AUTO td_tensor *of_self = td_cholesky_solve(grad, input2, upper);
-    TD_AUTO td_tensor *turned = td_adjoint_of(result);
-    TD_AUTO td_tensor *half = td_matmul(of_self, turned);
+    TD_AUTO td_tensor *adjoint = td_adjoint_of(result);
+    TD_AUTO td_tensor *half = td_matmul(of_self, adjoint);
     TD_AUTO td_tensor *other_half = td_adjoint_of(half);
     TD_AUTO td_tensor *both = td_add(half, other_half);
     TD_AUTO td_tensor *product = upper ? td_matmul(input2, both) : td_matmul(both, input2);
@@ -492,8 +492,8 @@ int td_op_triangular_solve(td_tensor **results, td_tensor *self, td_tensor *A, b
                 "torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.\n"
                 "X = torch.triangular_solve(B, A).solution\nshould be replaced with\nX = torch.linalg.solve_triangular(A, B)."))
         return -1;
-    TD_AUTO td_tensor *turned = transpose ? td_transpose_int(A, -2, -1) : td_ref(A);
-    TD_AUTO td_tensor *x = td_linalg_solve_triangular(turned, self, transpose ? !upper : upper, true, unitriangular);
+    TD_AUTO td_tensor *transposed = transpose ? td_transpose_int(A, -2, -1) : td_ref(A);
+    TD_AUTO td_tensor *x = td_linalg_solve_triangular(transposed, self, transpose ? !upper : upper, true, unitriangular);
     TD_AUTO td_tensor *rows = td_transpose_int(A, -2, -1);
     TD_AUTO td_tensor *copy = td_clone_format(rows, TD_CONTIGUOUS_FORMAT);
     TD_AUTO td_tensor *columns = td_transpose_int(copy, -2, -1);

@@ -222,7 +222,7 @@ static td_tensor *folded_product(td_tensor *self, td_tensor *grad)
 }
 
 /* For y = a b: grad a = g b^H and grad b = a^H g, each summed over the batch dimensions that were broadcast. Vectors
- * get the dimension that they lack before, and lose it afterwards; mask tells which of the two are wanted. */
+ * get the dimension that they lack before, and lose it afterwards; mask says which of the two are wanted. */
 int td_op_matmul_backward(td_tensor **results, td_tensor *grad, td_tensor *self, td_tensor *other, int64_t n_mask,
                           const bool *mask)
 {
@@ -319,8 +319,8 @@ td_tensor *td_op_addbmm(td_tensor *self, td_tensor *batch1, td_tensor *batch2, t
                        batch1->sizes[1], batch1->sizes[2], batch2->sizes[1], batch2->sizes[2]);
     /* The sum over the batch lengthens the inner dimension. */
     int64_t b = batch1->sizes[0], m = batch1->sizes[1], k = batch1->sizes[2], n = batch2->sizes[2];
-    TD_AUTO td_tensor *turned = td_permute(batch1, 3, (int64_t[]){1, 0, 2});
-    TD_AUTO td_tensor *left = td_reshape(turned, 2, (int64_t[]){m, b * k});
+    TD_AUTO td_tensor *permuted = td_permute(batch1, 3, (int64_t[]){1, 0, 2});
+    TD_AUTO td_tensor *left = td_reshape(permuted, 2, (int64_t[]){m, b * k});
     TD_AUTO td_tensor *right = td_reshape(batch2, 2, (int64_t[]){b * k, n});
     return td_addmm(self, left, right, beta, alpha);
 }
@@ -550,8 +550,8 @@ int td_op_linear_backward(td_tensor **results, td_tensor *self, td_tensor *grad,
     if (mask[1]) {
         TD_AUTO td_tensor *x = td_reshape(self, 2, (int64_t[]){rows, in});
         TD_AUTO td_tensor *conjugate = td_conj(x);
-        TD_AUTO td_tensor *turned = td_transpose_int(g, 0, 1);
-        TD_AUTO td_tensor *product = td_mm(turned, conjugate);
+        TD_AUTO td_tensor *transposed = td_transpose_int(g, 0, 1);
+        TD_AUTO td_tensor *product = td_mm(transposed, conjugate);
         results[1] = td_reshape(product, weight->ndim, weight->sizes);
     } else {
         results[1] = td_ref(TD_NONE);
@@ -617,8 +617,8 @@ td_tensor *td_op_bilinear(td_tensor *input1, td_tensor *input2, td_tensor *weigh
     sizes[input1->ndim - 1] = out;
     TD_AUTO td_tensor *x = td_reshape(input1, 2, (int64_t[]){in1 ? rows : -1, in1});       /* how many rows of nothing, nobody knows */
     TD_AUTO td_tensor *y = td_reshape(input2, 3, (int64_t[]){rows, 1, in2});
-    TD_AUTO td_tensor *turned = td_permute(weight, 3, (int64_t[]){1, 0, 2});
-    TD_AUTO td_tensor *flat = td_reshape(turned, 2, (int64_t[]){in1, out * in2});
+    TD_AUTO td_tensor *permuted = td_permute(weight, 3, (int64_t[]){1, 0, 2});
+    TD_AUTO td_tensor *flat = td_reshape(permuted, 2, (int64_t[]){in1, out * in2});
     TD_AUTO td_tensor *half = td_mm(x, flat);
     TD_AUTO td_tensor *parts = td_reshape(half, 3, (int64_t[]){rows, out, in2});
     TD_AUTO td_tensor *products = td_mul_tensor(parts, y);
@@ -695,8 +695,8 @@ td_tensor *td_op_tensordot(td_tensor *self, td_tensor *other, int64_t n_a, const
             q[nq++] = i, sizes[ndim++] = b->sizes[i], n *= b->sizes[i];
     if (ndim > TD_MAX_DIMS)
         return td_fail(TD_E_RUNTIME, "tensordot: the result would have %d dimensions", ndim);
-    TD_AUTO td_tensor *turned_a = td_permute(a, np, p), *turned_b = td_permute(b, nq, q);
-    TD_AUTO td_tensor *left = td_reshape(turned_a, 2, (int64_t[]){m, k}), *right = td_reshape(turned_b, 2,
+    TD_AUTO td_tensor *permuted_a = td_permute(a, np, p), *permuted_b = td_permute(b, nq, q);
+    TD_AUTO td_tensor *left = td_reshape(permuted_a, 2, (int64_t[]){m, k}), *right = td_reshape(permuted_b, 2,
         (int64_t[]){k, n});
     TD_AUTO td_tensor *product = td_mm(left, right);
     return td_reshape(product, ndim, sizes);

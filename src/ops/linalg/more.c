@@ -173,8 +173,8 @@ td_tensor *td_op_matrix_exp_differential(td_tensor *self, td_tensor *direction, 
     if (td_check_square("matrix_exp_differential", self))
         return NULL;
     int64_t n = self->sizes[self->ndim - 1];
-    LET(turned) = adjoint ? td_transpose_int(self, -2, -1) : td_ref(self);
-    LET(a) = adjoint ? td_conj(turned) : td_ref(turned);
+    LET(transposed) = adjoint ? td_transpose_int(self, -2, -1) : td_ref(self);
+    LET(a) = adjoint ? td_conj(transposed) : td_ref(transposed);
     LET(zero) = td_zeros_like(a);
     td_tensor *const upper[] = {a, direction}, *const lower[] = {zero, a};
     LET(top) = zero ? td_cat(2, upper, -1) : NULL;
@@ -217,16 +217,16 @@ td_tensor *td_op_linalg_householder_product(td_tensor *input, td_tensor *tau)
         LET(v) = td_narrow(vectors, -1, i, 1);
         LET(t) = td_narrow(tau, -1, i, 1);
         LET(wide) = td_unsqueeze(t, -1);
-        LET(turned) = td_adjoint_of(v);
-        LET(row) = td_matmul(turned, result);
+        LET(adjoint) = td_adjoint_of(v);
+        LET(row) = td_matmul(adjoint, result);
         LET(outer) = td_mul(v, row);
         LET(scaled) = td_mul(outer, wide);
         td_tensor *next = td_sub(result, scaled);
         td_tensor_release(result);
         result = next;
     }
-    LET(turned) = td_transpose_int(result, -2, -1);      /* in columns, as LAPACK's */
-    LET(columns) = td_clone_format(turned, TD_CONTIGUOUS_FORMAT);
+    LET(transposed) = td_transpose_int(result, -2, -1);      /* in columns, as LAPACK's */
+    LET(columns) = td_clone_format(transposed, TD_CONTIGUOUS_FORMAT);
     return td_transpose_int(columns, -2, -1);
 }
 

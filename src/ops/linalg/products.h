@@ -11,13 +11,13 @@ static inline td_tensor *mm(td_tensor *a, td_tensor *b) { return td_matmul(a, b)
 /* a^H b and a b^H */
 static inline td_tensor *adjoint_mm(td_tensor *a, td_tensor *b)
 {
-    LET(turned) = td_adjoint_of(a);
-    return td_matmul(turned, b);
+    LET(adjoint) = td_adjoint_of(a);
+    return td_matmul(adjoint, b);
 }
 static inline td_tensor *mm_adjoint(td_tensor *a, td_tensor *b)
 {
-    LET(turned) = td_adjoint_of(b);
-    return td_matmul(a, turned);
+    LET(adjoint) = td_adjoint_of(b);
+    return td_matmul(a, adjoint);
 }
 /* x scaled per column (row) by the numbers of a batch of vectors. */
 static inline td_tensor *times_columns(td_tensor *x, td_tensor *v)

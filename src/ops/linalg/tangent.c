@@ -38,9 +38,9 @@ static td_tensor *over_gaps(td_tensor *x, td_tensor *a)
 td_tensor *td_op_cholesky_tangent(td_tensor *t, td_tensor *L, bool upper)
 {
     LET(lower) = upper ? td_adjoint_of(L) : td_ref(L);
-    LET(turned) = td_adjoint_of(lower);
+    LET(adjoint) = td_adjoint_of(lower);
     LET(left) = td_linalg_solve_triangular(lower, t, false, true, false);
-    LET(both) = td_linalg_solve_triangular(turned, left, true, false, false);
+    LET(both) = td_linalg_solve_triangular(adjoint, left, true, false, false);
     LET(triangle) = td_tril(both, 0);
     LET(strict) = td_tril(both, -1);
     LET(twice) = plus(triangle, strict);
@@ -132,9 +132,9 @@ int td_op_slogdet_tangent(td_tensor **results, td_tensor *t, td_tensor *A, td_te
         return give(2, results, (td_tensor *[]){TD_NONE, trace});
     LET(real) = td_real(trace);
     LET(imag) = td_imag(trace);
-    LET(turn) = td_times(imag, td_complex(0, 1));
-    LET(turned) = td_mul_tensor(sign, turn);
-    return give(2, results, (td_tensor *[]){turned, real});
+    LET(rotation) = td_times(imag, td_complex(0, 1));
+    LET(rotated) = td_mul_tensor(sign, rotation);
+    return give(2, results, (td_tensor *[]){rotated, real});
 }
 
 /* ---- LU.  Square: with N = L^-1 P^T t U^-1, dL = L tril(N, -1) and dU = triu(N) U. */
@@ -147,8 +147,8 @@ td_tensor *td_op_lu_factor_tangent(td_tensor *t, td_tensor *LU, td_tensor *pivot
     LET(L) = parts[1];
     LET(U) = parts[2];
     int64_t m = LU->sizes[LU->ndim - 2], n = LU->sizes[LU->ndim - 1], k = m < n ? m : n;
-    LET(turned) = adjoint_mm(P, t);
-    LET(block) = m > n ? td_narrow(turned, -2, 0, k) : n > m ? td_narrow(turned, -1, 0, k) : turned ? td_ref(turned) : NULL;
+    LET(permuted) = adjoint_mm(P, t);
+    LET(block) = m > n ? td_narrow(permuted, -2, 0, k) : n > m ? td_narrow(permuted, -1, 0, k) : permuted ? td_ref(permuted) : NULL;
     LET(L1) = m > n ? td_narrow(L, -2, 0, k) : td_ref(L);
     LET(U1) = n > m ? td_narrow(U, -1, 0, k) : td_ref(U);
     LET(first) = td_linalg_solve_triangular(L1, block, false, true, true);
@@ -160,7 +160,7 @@ td_tensor *td_op_lu_factor_tangent(td_tensor *t, td_tensor *LU, td_tensor *pivot
     LET(square) = plus(dL, dU);
     if (m > n) {            /* rows below: L2 = A2 U^-1 */
         LET(rest) = td_narrow(L, -2, k, m - k);
-        LET(t_rest) = td_narrow(turned, -2, k, m - k);
+        LET(t_rest) = td_narrow(permuted, -2, k, m - k);
         LET(product) = mm(rest, dU);
         LET(side) = minus(t_rest, product);
         LET(below) = td_linalg_solve_triangular(U1, side, true, false, false);
@@ -168,7 +168,7 @@ td_tensor *td_op_lu_factor_tangent(td_tensor *t, td_tensor *LU, td_tensor *pivot
     }
     if (n > m) {            /* columns to the right: U2 = L^-1 A2 */
         LET(rest) = td_narrow(U, -1, k, n - k);
-        LET(t_rest) = td_narrow(turned, -1, k, n - k);
+        LET(t_rest) = td_narrow(permuted, -1, k, n - k);
         LET(product) = mm(dL, rest);
         LET(side) = minus(t_rest, product);
         LET(right) = td_linalg_solve_triangular(L1, side, false, true, true);
@@ -216,8 +216,8 @@ int td_op_qr_tangent(td_tensor **results, td_tensor *t, td_tensor *Q, td_tensor 
     LET(C) = td_linalg_solve_triangular(square, part, true, false, false);
     LET(M) = adjoint_mm(Q, C);
     LET(strict) = td_tril(M, -1);
-    LET(turned) = td_adjoint_of(strict);
-    LET(skew) = minus(strict, turned);
+    LET(adjoint) = td_adjoint_of(strict);
+    LET(skew) = minus(strict, adjoint);
     if (td_is_complex(Q)) {         /* R's diagonal is real: the imaginary part of M's belongs to Q */
         LET(diagonal) = td_diagonal(M, 0, -2, -1);
         LET(imag) = td_imag(diagonal);
@@ -377,6 +377,6 @@ td_tensor *td_op_lstsq_tangent(td_tensor *t_A, td_tensor *t_B, td_tensor *A, td_
     if (!direct || !pinv || t_A == TD_NONE)
         return direct && pinv ? td_ref(direct) : NULL;
     LET(dp) = td_op_pinv_tangent(t_A, pinv, A);
-    LET(turned) = mm(dp, B);
-    return td_sum_of(direct, turned);
+    LET(by_A) = mm(dp, B);
+    return td_sum_of(direct, by_A);
 }

@@ -93,8 +93,8 @@ static td_tensor *causal_mask(int64_t queries, int64_t keys, td_device device)
  * mask no row can be so: the diagonal has at least the first key. */
 static td_tensor *probabilities(td_tensor *query, td_tensor *key, td_tensor *mask, bool causal, double scale)
 {
-    TD_AUTO td_tensor *turned = td_transpose_int(key, -2, -1);
-    TD_AUTO td_tensor *products = td_matmul(query, turned);
+    TD_AUTO td_tensor *transposed = td_transpose_int(key, -2, -1);
+    TD_AUTO td_tensor *products = td_matmul(query, transposed);
     TD_AUTO td_tensor *scores = !products ? NULL : scale == 1 ? td_ref(products) : td_times(products, td_float(scale));
     if (!scores || (mask == TD_NONE && !causal))
         return td_softmax_int(scores, -1, TD_DTYPE_NONE);
@@ -201,15 +201,15 @@ int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query,
     int64_t times = key->sizes[1] ? query->sizes[1] / key->sizes[1] : 1;
     TD_AUTO td_tensor *k = repeat_heads(key, times), *v = repeat_heads(value, times);
     TD_AUTO td_tensor *p = probabilities(query, k, mask, causal, scale);
-    TD_AUTO td_tensor *p_turned = td_transpose_int(p, -2, -1), *v_turned = td_transpose_int(v, -2, -1);
-    TD_AUTO td_tensor *dv = td_matmul(p_turned, grad), *dp = td_matmul(grad, v_turned);
+    TD_AUTO td_tensor *p_transposed = td_transpose_int(p, -2, -1), *v_transposed = td_transpose_int(v, -2, -1);
+    TD_AUTO td_tensor *dv = td_matmul(p_transposed, grad), *dp = td_matmul(grad, v_transposed);
     TD_AUTO td_tensor *weighted = td_mul_tensor(dp, p);
     TD_AUTO td_tensor *sum = td_sum_over(weighted, 1, (int64_t[]){-1}, true);
     TD_AUTO td_tensor *centred = td_minus(dp, sum);
     TD_AUTO td_tensor *unscaled = td_mul_tensor(p, centred);
     TD_AUTO td_tensor *ds = td_times(unscaled, td_float(scale));
-    TD_AUTO td_tensor *ds_turned = td_transpose_int(ds, -2, -1);
-    TD_AUTO td_tensor *dk = td_matmul(ds_turned, query);
+    TD_AUTO td_tensor *ds_transposed = td_transpose_int(ds, -2, -1);
+    TD_AUTO td_tensor *dk = td_matmul(ds_transposed, query);
     results[0] = td_matmul(ds, k);
     td_tensor *wide[2] = {dk, dv}, *like[2] = {key, value};
     for (int i = 0; i < 2; i++) {
@@ -244,13 +244,13 @@ td_tensor *td_op_attention_tangent(td_tensor *t_query, td_tensor *t_key, td_tens
     TD_AUTO td_tensor *p = probabilities(query, k, mask, causal, scale);
     TD_AUTO td_tensor *scores = NULL, *result = NULL;
     if (t_query != TD_NONE) {
-        TD_AUTO td_tensor *turned = td_transpose_int(k, -2, -1);
-        if (!(scores = td_matmul(t_query, turned)))
+        TD_AUTO td_tensor *transposed = td_transpose_int(k, -2, -1);
+        if (!(scores = td_matmul(t_query, transposed)))
             return NULL;
     }
     if (t_key != TD_NONE) {
-        TD_AUTO td_tensor *tangent = repeat_heads(t_key, times), *turned = td_transpose_int(tangent, -2, -1);
-        TD_AUTO td_tensor *more = td_matmul(query, turned), *before = scores;
+        TD_AUTO td_tensor *tangent = repeat_heads(t_key, times), *transposed = td_transpose_int(tangent, -2, -1);
+        TD_AUTO td_tensor *more = td_matmul(query, transposed), *before = scores;
         if (!(scores = before ? td_add_tensor(before, more, td_int(1)) : more ? td_ref(more) : NULL))
             return NULL;
     }

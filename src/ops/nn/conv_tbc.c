@@ -26,6 +26,6 @@ td_tensor *td_op_conv_tbc(td_tensor *self, td_tensor *weight, td_tensor *bias, i
     TD_AUTO td_tensor *x = td_permute(self, 3, (int64_t[]){1, 2, 0}), *w = td_permute(weight, 3, (int64_t[]){2, 1, 0});
     TD_AUTO td_tensor *wide = td_to(bias, (td_dtype)self->dtype);         /* which is copied into the result first */
     TD_AUTO td_tensor *y = td_conv1d(x, w, wide, 1, (int64_t[]){1}, 1, &pad, 1, (int64_t[]){1}, 1);
-    TD_AUTO td_tensor *turned = td_permute(y, 3, (int64_t[]){2, 0, 1});
-    return td_contiguous(turned);
+    TD_AUTO td_tensor *permuted = td_permute(y, 3, (int64_t[]){2, 0, 1});
+    return td_contiguous(permuted);
 }

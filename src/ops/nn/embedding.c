@@ -130,7 +130,7 @@ int td_op_embedding_bag(td_tensor **results, td_tensor *weight, td_tensor *indic
 }
 
 /* The bags' gradients, and a row of zeros for elements that are in none, which have the number behind the last.
- * offset2bag rises, so its last element tells whether there are such; where it can't be read the row is added in any
+ * offset2bag rises, so its last element shows whether there are such; where it can't be read the row is added in any
  * case. */
 static td_tensor *shares_of_all(td_tensor *share, td_tensor *offset2bag)
 {

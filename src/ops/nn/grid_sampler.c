@@ -295,8 +295,8 @@ td_tensor *td_op_affine_grid_generator(td_tensor *theta, int64_t n_size, const i
         td_tensor_release(parts[d]);
     TD_AUTO td_tensor *rows = td_reshape(base, 3, (int64_t[]){1, points, dims + 1});
     TD_AUTO td_tensor *each = td_expand(rows, 3, (int64_t[]){size[0], points, dims + 1});
-    TD_AUTO td_tensor *turned = td_transpose_int(theta, 1, 2);
-    TD_AUTO td_tensor *moved = td_bmm(each, turned);
+    TD_AUTO td_tensor *transposed = td_transpose_int(theta, 1, 2);
+    TD_AUTO td_tensor *moved = td_bmm(each, transposed);
     sizes[0] = size[0], sizes[1 + dims] = dims;
     memcpy(sizes + 1, size + 2, (size_t)dims * sizeof(int64_t));
     return td_reshape(moved, dims + 2, sizes);

@@ -540,8 +540,8 @@ td_tensor *td_op_cross_entropy_loss(td_tensor *self, td_tensor *target, td_tenso
         order[i - 1] = i;
     if (self->ndim > 1)
         order[self->ndim - 1] = 1;
-    TD_AUTO td_tensor *turned = self->ndim > 2 ? td_permute(self, self->ndim, order) : td_ref(self);
-    TD_AUTO td_tensor *x = self->ndim == 2 ? td_ref(self) : td_reshape(turned, 2, (int64_t[]){rows, n});
+    TD_AUTO td_tensor *classes_last = self->ndim > 2 ? td_permute(self, self->ndim, order) : td_ref(self);
+    TD_AUTO td_tensor *x = self->ndim == 2 ? td_ref(self) : td_reshape(classes_last, 2, (int64_t[]){rows, n});
     TD_AUTO td_tensor *t = target->ndim == 1 ? td_ref(target) : td_reshape(target, 1, &rows);
     td_tensor *results[3];
     if (!x || !t || td_cross_entropy_rows(results, x, t, weight, reduction, ignore, smoothing))

@@ -48,8 +48,8 @@ static pair at_step(pair a, int64_t i) { return (pair){td_select_int(a.x, 0, i),
 /* h w^T + bias, bilinear in h and w; the bias's tangent goes along with the first product. */
 static pair linear(pair h, pair w, td_tensor *bias, td_tensor *t_bias)
 {
-    TD_AUTO td_tensor *moved = td_linear(h.t, w.x, t_bias), *turned = td_linear(h.x, w.t, TD_NONE);
-    return (pair){td_linear(h.x, w.x, bias), td_add_tensor(moved, turned, td_int(1))};
+    TD_AUTO td_tensor *by_h = td_linear(h.t, w.x, t_bias), *by_w = td_linear(h.x, w.t, TD_NONE);
+    return (pair){td_linear(h.x, w.x, bias), td_add_tensor(by_h, by_w, td_int(1))};
 }
 
 static pair gru_step(pair gx, pair gh, pair h, int64_t n)

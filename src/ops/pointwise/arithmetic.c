@@ -60,8 +60,8 @@ td_tensor *td_op_angle_backward(td_tensor *grad, td_tensor *self)
     TD_AUTO td_tensor *scale = td_masked_fill_scalar(ratio, zero, td_int(0));     /* at 0 there is no direction */
     TD_AUTO td_tensor *direction = td_sgn(self);
     TD_AUTO td_tensor *i = td_wrapped_number(td_complex(0, 1));     /* a quarter turn to the left */
-    TD_AUTO td_tensor *turned = td_mul(direction, i);
-    return td_mul(turned, scale);
+    TD_AUTO td_tensor *rotated = td_mul(direction, i);
+    return td_mul(rotated, scale);
 }
 
 /* d sgn(z) = (dz - Re(dz conj(s)) s) / |z| with s = sgn(z): only what is at right angles to z changes its direction.  0 at z = 0. */

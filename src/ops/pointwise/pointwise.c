@@ -28,11 +28,11 @@ static const int8_t column_of[TD_DTYPES] = {
 static const int8_t dtype_of_column[TD_LOOPS] = {
     [TD_LOOP_F32] = TD_F32, [TD_LOOP_F64] = TD_F64, [TD_LOOP_C64] = TD_C64, [TD_LOOP_C128] = TD_C128,
     [TD_LOOP_I32] = TD_I32, [TD_LOOP_I64] = TD_I64, [TD_LOOP_U64] = TD_U64, [TD_LOOP_BOOL] = TD_I32,
-    [TD_LOOP_BF16] = TD_BF16, [TD_LOOP_F16] = TD_F16, [TD_LOOP_U8] = TD_U8, [TD_LOOP_I8] = TD_I8, [TD_LOOP_I16] = TD_I16, [TD_LOOP_TRUTH] = TD_BOOL,
+    [TD_LOOP_BF16] = TD_BF16, [TD_LOOP_F16] = TD_F16, [TD_LOOP_U8] = TD_U8, [TD_LOOP_I8] = TD_I8, [TD_LOOP_I16] = TD_I16, [TD_LOOP_B8] = TD_BOOL,
 };
 /* In which one it would be computed without any conversion. */
 static const int8_t own_column_of[TD_DTYPES] = {
-    [TD_BOOL] = TD_LOOP_TRUTH, [TD_U8] = TD_LOOP_U8, [TD_I8] = TD_LOOP_I8, [TD_I16] = TD_LOOP_I16, [TD_U16] = TD_LOOP_I32,
+    [TD_BOOL] = TD_LOOP_B8, [TD_U8] = TD_LOOP_U8, [TD_I8] = TD_LOOP_I8, [TD_I16] = TD_LOOP_I16, [TD_U16] = TD_LOOP_I32,
     [TD_I32] = TD_LOOP_I32, [TD_I64] = TD_LOOP_I64, [TD_U32] = TD_LOOP_I64, [TD_U64] = TD_LOOP_U64,
     [TD_F16] = TD_LOOP_F16, [TD_BF16] = TD_LOOP_BF16, [TD_F32] = TD_LOOP_F32, [TD_F64] = TD_LOOP_F64,
     [TD_C64] = TD_LOOP_C64, [TD_C128] = TD_LOOP_C128, [TD_DTYPE_A ... TD_DTYPE_D] = TD_LOOP_F32,
@@ -46,7 +46,7 @@ static td_loop *__attribute__((noinline)) ask_for_loop(const td_pointwise *op, i
     td_loop *loop = op->rows[isa]->loops[column];
     if (!__atomic_load_n(&td_watched_threads, __ATOMIC_RELAXED))
         __atomic_store_n(&td_isa_now, isa, __ATOMIC_RELAXED);
-    TD_TELL(.kind = TD_EVENT_LOOP, .name = op->name, .pointer = (const void *)(uintptr_t)loop, .numbers = {isa, column});
+    TD_EMIT(.kind = TD_EVENT_LOOP, .name = op->name, .pointer = (const void *)(uintptr_t)loop, .numbers = {isa, column});
     return loop;
 }
 
@@ -377,11 +377,11 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
     const bool wider = inner != common && td_dtype_is_integral(common);
     int status = 0;
     for (int i = 0; i < op->n_in; i++) {
-        const bool truth = op->masks >> i & 1;
-        if (wider && !truth && in[i]->ndim == 0 && in[i]->dtype != (int8_t)common)   /* which may not fit, and would in the loop */
+        const bool is_mask = op->masks >> i & 1;
+        if (wider && !is_mask && in[i]->ndim == 0 && in[i]->dtype != (int8_t)common)   /* which may not fit, and would in the loop */
             status |= (wrapped[i] = td_as_contiguous(in[i], common)) ? 0 : -1;
         operands[i + 1] = wrapped[i] ? wrapped[i] : in[i];
-        compute[i + 1] = truth ? TD_BOOL : inner;
+        compute[i + 1] = is_mask ? TD_BOOL : inner;
     }
     td_loop *const *singles = inner == TD_F32 && !own && op->n_in == 2 ? op->rows[td_cpu_isa()]->loops + TD_LOOP_F32_FIRST : NULL;
     for (int i = 0; i < op->n_in; i++)      /* an element that the loop may overwrite before it is read again */

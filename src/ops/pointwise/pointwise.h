@@ -9,7 +9,7 @@
 /* Columns of a row of loops: see Note [Compute dtypes] in codegen/value.py.  Those from TD_LOOP_BF16 on may be empty: their
  * dtypes then take the column that they are converted for. */
 enum { TD_LOOP_F32, TD_LOOP_F64, TD_LOOP_C64, TD_LOOP_C128, TD_LOOP_I32, TD_LOOP_I64, TD_LOOP_U64, TD_LOOP_BOOL,
-       TD_LOOP_BF16, TD_LOOP_F16, TD_LOOP_U8, TD_LOOP_I8, TD_LOOP_I16, TD_LOOP_TRUTH,
+       TD_LOOP_BF16, TD_LOOP_F16, TD_LOOP_U8, TD_LOOP_I8, TD_LOOP_I16, TD_LOOP_B8,
        TD_LOOP_F32_FIRST, TD_LOOP_F32_SECOND,   /* of arithmetic: one element of that operand for the whole run */
        TD_LOOPS };
 typedef struct td_loop_row { td_loop *loops[TD_LOOPS]; } td_loop_row;

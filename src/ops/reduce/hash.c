@@ -41,8 +41,8 @@ td_tensor *td_op_hash_tensor(td_tensor *self, int64_t n_dim, const int64_t *dim,
             sizes[n_sizes++] = gone ? 1 : self->sizes[d];
     }
     bool floating = td_is_floating(self);
-    TD_AUTO td_tensor *turned = td_permute(self, count, order);
-    TD_AUTO td_tensor *numbers = turned ? td_as_contiguous(turned, floating ? TD_F64 : TD_I64) : NULL;
+    TD_AUTO td_tensor *permuted = td_permute(self, count, order);
+    TD_AUTO td_tensor *numbers = permuted ? td_as_contiguous(permuted, floating ? TD_F64 : TD_I64) : NULL;
     td_tensor *out = numbers ? td_tensor_new((int)n_sizes, sizes, TD_U64, self->device) : NULL;
     if (!out || out->device.type == TD_META)
         return out;

@@ -152,8 +152,8 @@ td_tensor *td_op_logcumsumexp_backward(td_tensor *grad, td_tensor *self, td_tens
         TD_AUTO td_tensor *log = td_log(grad);
         TD_AUTO td_tensor *end = td_conj(result);
         TD_AUTO td_tensor *difference = td_sub(log, end);
-        TD_AUTO td_tensor *turned = td_flip(difference, 1, &dim);
-        TD_AUTO td_tensor *sums = td_logcumsumexp(turned, dim);
+        TD_AUTO td_tensor *flipped = td_flip(difference, 1, &dim);
+        TD_AUTO td_tensor *sums = td_logcumsumexp(flipped, dim);
         TD_AUTO td_tensor *back = td_flip(sums, 1, &dim);
         TD_AUTO td_tensor *own = td_conj(self);
         TD_AUTO td_tensor *exponent = td_add(back, own);

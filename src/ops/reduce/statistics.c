@@ -80,8 +80,8 @@ td_tensor *td_op_cov(td_tensor *self, int64_t correction, td_tensor *fweights, t
     }
     LET(enough) = td_clamp_min(norm, td_int(0));
     LET(left) = weighted ? td_mul(centred, weights) : td_ref(centred);
-    LET(turned) = td_adjoint_of(centred);
-    LET(outer) = td_matmul(left, turned);
+    LET(adjoint) = td_adjoint_of(centred);
+    LET(outer) = td_matmul(left, adjoint);
     LET(result) = td_div(outer, enough);
     return rows->sizes[0] == 1 ? td_reshape(result, 0, NULL) : td_ref(result);
 }

@@ -50,8 +50,8 @@ static td_tensor *inner_product(td_tensor *a, td_tensor *b)
 {
     if (!a || !b || !td_is_complex(a))
         return td_mul_tensor(a, b);
-    LET(turned) = td_conj(a);
-    LET(product) = td_mul_tensor(turned, b);
+    LET(conjugate) = td_conj(a);
+    LET(product) = td_mul_tensor(conjugate, b);
     return td_real(product);
 }
 
@@ -283,15 +283,15 @@ td_tensor *td_op_frexp_tangent(td_tensor *t, td_tensor *exponent)
 /* A slope times t: the gradient's formula, whose factor is conjugated. */
 td_tensor *td_op_pow_tangent(td_tensor *t, td_tensor *self, td_scalar exponent)
 {
-    LET(turned) = conj_of(t);
-    LET(product) = td_pow_backward(turned, self, exponent);
+    LET(conjugate) = conj_of(t);
+    LET(product) = td_pow_backward(conjugate, self, exponent);
     return conj_of(product);
 }
 
 td_tensor *td_op_pow_exponent_tangent(td_tensor *t, td_scalar self, td_tensor *exponent, td_tensor *result)
 {
-    LET(turned) = conj_of(t);
-    LET(product) = td_pow_exponent_backward(turned, self, exponent, result);
+    LET(conjugate) = conj_of(t);
+    LET(product) = td_pow_exponent_backward(conjugate, self, exponent, result);
     return conj_of(product);
 }
 

@@ -126,8 +126,8 @@ td_tensor *td_op_pixel_shuffle(td_tensor *self, int64_t r)
     memcpy(order + n - 3, (int64_t[]){n - 3, n, n - 2, n + 1, n - 1}, 5 * sizeof(int64_t));
     memcpy(joined + n - 3, (int64_t[]){c / square, tall, wide}, 3 * sizeof(int64_t));
     TD_AUTO td_tensor *split = td_reshape(self, n + 2, apart);
-    TD_AUTO td_tensor *turned = td_permute(split, n + 2, order);
-    TD_AUTO td_tensor *dense = td_clone_format(turned, TD_CONTIGUOUS_FORMAT);
+    TD_AUTO td_tensor *permuted = td_permute(split, n + 2, order);
+    TD_AUTO td_tensor *dense = td_clone_format(permuted, TD_CONTIGUOUS_FORMAT);
     return td_reshape(dense, n, joined);
 }
 
@@ -153,8 +153,8 @@ td_tensor *td_op_pixel_unshuffle(td_tensor *self, int64_t r)
     memcpy(order + n - 3, (int64_t[]){n - 3, n - 1, n + 1, n - 2, n}, 5 * sizeof(int64_t));
     memcpy(joined + n - 3, (int64_t[]){deep, h / r, w / r}, 3 * sizeof(int64_t));
     TD_AUTO td_tensor *split = td_reshape(self, n + 2, apart);
-    TD_AUTO td_tensor *turned = td_permute(split, n + 2, order);
-    TD_AUTO td_tensor *dense = td_clone_format(turned, TD_CONTIGUOUS_FORMAT);
+    TD_AUTO td_tensor *permuted = td_permute(split, n + 2, order);
+    TD_AUTO td_tensor *dense = td_clone_format(permuted, TD_CONTIGUOUS_FORMAT);
     return td_reshape(dense, n, joined);
 }
 
@@ -176,8 +176,8 @@ td_tensor *td_op_channel_shuffle(td_tensor *self, int64_t groups)
     for (int i = 2; i < n; i++)
         inner *= self->sizes[i];
     TD_AUTO td_tensor *split = td_reshape(self, 4, (int64_t[]){self->sizes[0], groups, self->sizes[1] / groups, inner});
-    TD_AUTO td_tensor *turned = td_transpose_int(split, 1, 2);
-    TD_AUTO td_tensor *dense = td_clone_format(turned, TD_CONTIGUOUS_FORMAT);
+    TD_AUTO td_tensor *transposed = td_transpose_int(split, 1, 2);
+    TD_AUTO td_tensor *dense = td_clone_format(transposed, TD_CONTIGUOUS_FORMAT);
     return td_reshape(dense, n, self->sizes);
 }
 

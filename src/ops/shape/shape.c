@@ -14,7 +14,7 @@
 #include <tede/kernel.h>
 #include "dispatch/outputs.h"
 #include "tensor/checked.h"
-#include "tensor/place.h"
+#include "tensor/position.h"
 #include "tensor/layout.h"
 
 /* A view being worked out.  `offset` counts from self's first element. */
@@ -695,13 +695,13 @@ td_tensor *td_op_unbind_backward(int64_t n_grads, td_tensor *const *grads, int64
         if (order[i] != d)
             inner[at++] = order[i] - (order[i] > d);
     }
-    TD_AUTO_LIST td_tensor_list turned = {0};
-    if (td_tensor_list_new(&turned, n_grads))
+    TD_AUTO_LIST td_tensor_list permuted = {0};
+    if (td_tensor_list_new(&permuted, n_grads))
         return NULL;
     for (int64_t i = 0; i < n_grads; i++)
-        if (!(turned.items[i] = td_permute(grads[i], n - 1, inner)))
+        if (!(permuted.items[i] = td_permute(grads[i], n - 1, inner)))
             return NULL;
-    TD_AUTO td_tensor *stacked = td_stack(n_grads, turned.items, place[d]);
+    TD_AUTO td_tensor *stacked = td_stack(n_grads, permuted.items, place[d]);
     return td_permute(stacked, n, place);
 }
 

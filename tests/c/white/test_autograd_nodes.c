@@ -727,17 +727,17 @@ TD_TEST(callbacks_run_at_the_end_of_the_pass)
 
 /* ---- anomaly mode */
 
-static char told[200];
+static char reported[200];
 static void *record(td_node *node) { return (void *)(uintptr_t)td_node_name(node); }
 static void report(td_node *node, void *made, bool is_parent)
 {
-    snprintf(told + strlen(told), sizeof told - strlen(told), "%s%s(%s) ", is_parent ? "in " : "", td_node_name(node), (char *)made);
+    snprintf(reported + strlen(reported), sizeof reported - strlen(reported), "%s%s(%s) ", is_parent ? "in " : "", td_node_name(node), (char *)made);
 }
 
 TD_TEST(anomaly_mode_finds_the_node_that_made_nans)
 {
     static const td_anomaly_hooks hooks = {.record = record, .report = report};
-    told[0] = 0;
+    reported[0] = 0;
     td_set_anomaly(true, true, &hooks);
     AUTO x = LEAF(1, 2);
     AUTO y = x ? scale(x, NAN) : NULL;
@@ -748,6 +748,6 @@ TD_TEST(anomaly_mode_finds_the_node_that_made_nans)
         return;
     CHECK_EQ(status, -1);
     CHECK_STR(td_error_message(), "Function 'ScaleBackward0' returned nan values in its 0th output.");
-    CHECK_STR(told, "ScaleBackward0(ScaleBackward0) ");
+    CHECK_STR(reported, "ScaleBackward0(ScaleBackward0) ");
     td_error_clear();
 }

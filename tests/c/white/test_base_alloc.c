@@ -191,7 +191,7 @@ TD_TEST(a_limit_holds)
     td_set_memory_limit(live + (10 << 20));
     void *fits = td_mem_alloc(8 << 20);
     void *too_much = td_mem_alloc(4 << 20);
-    bool told = td_error_code() == TD_E_MEMORY && (td_test_failing || strstr(td_error_message(), "the limit is"));
+    bool refused = td_error_code() == TD_E_MEMORY && (td_test_failing || strstr(td_error_message(), "the limit is"));
     td_error_clear();
     int small = 0;
     static void *blocks[20000];
@@ -208,7 +208,7 @@ TD_TEST(a_limit_holds)
     if (td_test_failing)
         return;
     td_error_clear();
-    CHECK(fits && !too_much && told && small_stopped && fits_now);
+    CHECK(fits && !too_much && refused && small_stopped && fits_now);
     CHECK(small < (2 << 20) / 1000 + 300);
 }
 

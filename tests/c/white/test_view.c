@@ -69,10 +69,10 @@ TD_TEST(a_small_tensor_and_its_storage_may_outlive_each_other)
 TD_TEST(dense_orders_of_dimensions_are_recognised)
 {
     TD_AUTO td_tensor *x = TRY(td_tensor_new(INTS(2, 3, 4), TD_F32, CPU));
-    TD_AUTO td_tensor *turned = TRY(td_view_strided(x, INTS(4, 1, 2, 3), (int64_t[]){1, 77, 12, 4}, 0));
+    TD_AUTO td_tensor *permuted = TRY(td_view_strided(x, INTS(4, 1, 2, 3), (int64_t[]){1, 77, 12, 4}, 0));
     TD_AUTO td_tensor *holes = TRY(td_view_strided(x, INTS(2, 3, 2), (int64_t[]){12, 4, 1}, 0));
     TD_AUTO td_tensor *reversed = TRY(td_view_strided(x, INTS(24), (int64_t[]){-1}, 23));
-    CHECK(turned->flags & TD_FLAG_NON_OVERLAPPING && !(turned->flags & TD_FLAG_CONTIGUOUS));
+    CHECK(permuted->flags & TD_FLAG_NON_OVERLAPPING && !(permuted->flags & TD_FLAG_CONTIGUOUS));
     CHECK(!(holes->flags & TD_FLAG_NON_OVERLAPPING));
     CHECK(!(reversed->flags & (TD_FLAG_NON_OVERLAPPING | TD_FLAG_CONTIGUOUS)));
 }

@@ -1,4 +1,4 @@
-"""Questions about what could be compiled."""
+"""Predicates about what could be compiled."""
 import functools
 import warnings
 

@@ -1,4 +1,4 @@
-"""Questions about operators and their schemas."""
+"""Predicates about operators and their schemas."""
 import tede
 from tede._schema import FunctionSchema, parse_schema
 

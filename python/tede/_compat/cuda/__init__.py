@@ -1,4 +1,4 @@
-"""CUDA, truthfully: there is no device here. Questions are answered, requests fail with PyTorch's words (see _compat/names.txt)."""
+"""CUDA, truthfully: there is no device here. Queries are answered, requests fail with PyTorch's words (see _compat/names.txt)."""
 from contextlib import contextmanager as _contextmanager
 import sys as _sys
 

@@ -1,4 +1,4 @@
-"""Causal masks that aren't written out: `scaled_dot_product_attention` is told by such an object which triangle of the scores
+"""Causal masks that aren't written out: `scaled_dot_product_attention` is passed such an object, which says which triangle of the scores
 counts. The square one and the upper left one are `is_causal=True`; the lower right one becomes a mask of booleans."""
 import warnings
 from enum import IntEnum

@@ -391,7 +391,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
                                "single Module. Please use only one of them.")
         self.__dict__["_is_full_backward_hook"] = full
 
-    # Walking -----------------------------------------------------------------------------------------------------
+    # Traversal ---------------------------------------------------------------------------------------------------
 
     def children(self):
         """The modules right below this one, each once."""

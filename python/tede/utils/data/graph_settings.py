@@ -11,14 +11,14 @@ __all__ = ["apply_random_seed", "apply_sharding", "apply_shuffle_seed", "apply_s
 
 def get_all_graph_pipes(graph):
     """The pipes of a graph, each once."""
-    def walk(graph):
+    def visit(graph):
         for number, (pipe, below) in graph.items():
             if number not in seen:
                 seen.add(number)
                 yield pipe
-                yield from walk(below)
+                yield from visit(below)
     seen = set()
-    return list(walk(graph))
+    return list(visit(graph))
 
 
 def _has(pipe, *names):
@@ -27,7 +27,7 @@ def _has(pipe, *names):
 
 def apply_sharding(datapipe, num_of_instances, instance_id, sharding_group=SHARDING_PRIORITIES.DEFAULT):
     """Give every sharding pipe its share; two of them one behind the other would lose items, and are refused."""
-    def walk(graph, before):
+    def visit(graph, before):
         for pipe, below in graph.values():
             here = isinstance(pipe, _ShardingIterDataPipe) or _has(pipe, "apply_sharding")
             if here:
@@ -36,8 +36,8 @@ def apply_sharding(datapipe, num_of_instances, instance_id, sharding_group=SHARD
                                        f"Sharding already applied to {before} while trying to apply to {pipe}")
                 takes_group = len(inspect.signature(pipe.apply_sharding).parameters) >= 3
                 pipe.apply_sharding(num_of_instances, instance_id, **({"sharding_group": sharding_group} if takes_group else {}))
-            walk(below, pipe if here else before)
-    walk(traverse_dps(datapipe), None)
+            visit(below, pipe if here else before)
+    visit(traverse_dps(datapipe), None)
     return datapipe
 
 

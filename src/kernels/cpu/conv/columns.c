@@ -21,7 +21,7 @@ static void inside(const conv *c, int64_t offset, int64_t *low, int64_t *high)
 
 /* Traverse the columns of positions [p0, p1): for each row k and each run of positions in one output row, the body has
  * the run's place in the columns (at + o for o in [ow, end)), and the part [from, to) of it whose input is inside. */
-#define WALK(...)                                                                                                     \
+#define ITERATE(...)                                                                                                     \
     const int64_t ow0 = p0 % c->g.out[2], oh0 = p0 / c->g.out[2] % c->g.out[1], od0 = p0 / c->g.out[2] / c->g.out[1]; \
     const int64_t step = c->g.stride[2];                                                                              \
     int64_t row = 0;                                                                                                  \
@@ -56,7 +56,7 @@ typedef struct { uint64_t a, b; } wide;
 #define GATHER(name, T)                                                                         \
     static void name(const conv *c, const T *x, int64_t p0, int64_t p1, T *columns, int64_t ld) \
     {                                                                                           \
-        WALK(                                                                                   \
+        ITERATE(                                                                                   \
             if (from > ow)                                                                      \
                 memset(columns + at + ow, 0, (size_t)(from - ow) * sizeof(T));                  \
             if (step == 1 && to > from)                                                         \
@@ -75,7 +75,7 @@ GATHER(gather_16, wide)
     static void name(const conv *c, T *x, int64_t p0, int64_t p1, const T *columns) \
     {                                                                               \
         const int64_t ld = p1 - p0;                                                 \
-        WALK(                                                                       \
+        ITERATE(                                                                       \
             T *to_x = x + base;                                                     \
             const T *from_c = columns + at;                                         \
             if (step == 1) {                                                        \

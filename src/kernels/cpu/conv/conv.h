@@ -76,17 +76,17 @@ typedef struct td_slide {
 
 typedef struct td_conv_table {
     /* up to four rows of the result, each number start + the sum of the kernel's products; x is read up to four vectors further than
-     * `width`, and y written up to `room` */
+     * `width`, and y written up to `writable` */
     void (*slide_f32)(const td_slide *s, const float *x, const float *w, float start, int64_t rows, float *y,
-                      int64_t room);
+                      int64_t writable);
     void (*slide_f64)(const td_slide *s, const double *x, const double *w, double start, int64_t rows, double *y,
-                      int64_t room);
+                      int64_t writable);
     /* y[i] = start + the sum of w[t] x[offsets[t] + i] over t < k for i < n; x is read up to four vectors further than n,
-     * and y written up to `room` */
+     * and y written up to `writable` */
     void (*taps_f32)(const float *x, const int64_t *offsets, const float *w, int64_t k, float start, int64_t n,
-                     int64_t room, float *y);
+                     int64_t writable, float *y);
     void (*taps_f64)(const double *x, const int64_t *offsets, const double *w, int64_t k, double start, int64_t n,
-                     int64_t room, double *y);
+                     int64_t writable, double *y);
     /* rows of n numbers, each of one value */
     void (*fill_f32)(const float *values, int64_t rows, int64_t n, float *to, int64_t step);
     void (*fill_f64)(const double *values, int64_t rows, int64_t n, double *to, int64_t step);

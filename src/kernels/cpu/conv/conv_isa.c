@@ -70,7 +70,7 @@ const td_conv_table TD_ISA_NAME(td_conv_table) = {
 #else
 
 /* Four vectors of sums at a time, each kernel element in turn. */
-static void N(taps)(const T *x, const int64_t *offsets, const T *w, int64_t k, T start, int64_t n, int64_t room, T *y)
+static void N(taps)(const T *x, const int64_t *offsets, const T *w, int64_t k, T start, int64_t n, int64_t writable, T *y)
 {
     enum { LANES = BYTES / sizeof(T), BLOCK = 4 * LANES };
     typedef T V __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
@@ -81,7 +81,7 @@ static void N(taps)(const T *x, const int64_t *offsets, const T *w, int64_t k, T
         for (int64_t t = 0; t < k; t++)
             for (int r = 0; r < 4; r++)
                 sum[r] += w[t] * *(const V *)(x + offsets[t] + r * LANES);
-        if (room - q >= BLOCK)
+        if (writable - q >= BLOCK)
             for (int r = 0; r < 4; r++)
                 *(V *)(y + r * LANES) = sum[r];
         else
@@ -114,7 +114,7 @@ INLINE void N(slide_line)(const int rows, const int beside, const td_slide *s, c
 
 /* `rows` rows of `beside` vectors of sums: each vector of the packed copy that is read serves all rows that it belongs to. */
 INLINE void N(slide_block)(const int rows, const int beside, const td_slide *s,
-                            const T *x, const T *w, T start, int64_t n, T *y, int64_t room)
+                            const T *x, const T *w, T start, int64_t n, T *y, int64_t writable)
 {
     enum { LANES = BYTES / sizeof(T) };
     typedef N(vec) V;
@@ -135,9 +135,9 @@ INLINE void N(slide_block)(const int rows, const int beside, const td_slide *s,
         }
     }
 #pragma GCC unroll 4
-    for (int r = 0; r < rows; r++, y += s->width, room -= s->width) {
+    for (int r = 0; r < rows; r++, y += s->width, writable -= s->width) {
         V part[BESIDE];
-        T *to = room >= beside * LANES ? y : (T *)part;
+        T *to = writable >= beside * LANES ? y : (T *)part;
 #pragma GCC unroll 4
         for (int v = 0; v < beside; v++)
             *(V *)(to + v * LANES) = sum[r][v];
@@ -148,21 +148,21 @@ INLINE void N(slide_block)(const int rows, const int beside, const td_slide *s,
 
 /* Blocks of columns from the last to the first: what a row writes too far is where the next one begins.  Blocks at
  * the right edge are narrower, so that less is computed in vain; fewer than four rows go one by one. */
-static void N(slide)(const td_slide *s, const T *x, const T *w, T start, int64_t rows, T *y, int64_t room)
+static void N(slide)(const td_slide *s, const T *x, const T *w, T start, int64_t rows, T *y, int64_t writable)
 {
     enum { LANES = BYTES / sizeof(T), BLOCK = BESIDE * LANES };
     for (int64_t q = (s->width - 1) / BLOCK * BLOCK; q >= 0; q -= BLOCK) {
         const int64_t n = s->width - q;
         if (rows == 4 && n > BLOCK / 2)
-            N(slide_block)(4, BESIDE, s, x + q, w, start, n, y + q, room - q);
+            N(slide_block)(4, BESIDE, s, x + q, w, start, n, y + q, writable - q);
         else if (rows == 4 && n > LANES)
-            N(slide_block)(4, BESIDE / 2, s, x + q, w, start, n, y + q, room - q);
+            N(slide_block)(4, BESIDE / 2, s, x + q, w, start, n, y + q, writable - q);
         else if (rows == 4)
-            N(slide_block)(4, 1, s, x + q, w, start, n, y + q, room - q);
+            N(slide_block)(4, 1, s, x + q, w, start, n, y + q, writable - q);
         else
             for (int64_t r = 0; r < rows; r++)
                 N(slide_block)(1, BESIDE, s, x + q + r * s->line, w, start, n, y + q + r * s->width,
-                               room - q - r * s->width);
+                               writable - q - r * s->width);
     }
 }
 

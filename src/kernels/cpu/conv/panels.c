@@ -105,15 +105,15 @@ static void correlate_pairs(void *context, int64_t first, int64_t last)
     const td_conv_table *table = TD_ISA_PICK(td_conv_table);
     const int64_t pairs = (c->g.k + 1) / 2, step = td_gemm_depth(pairs, 4), area = c->g.out[1] * c->g.out[2];
     const int64_t most = PAIR_SUMS / c->g.cout > PANEL ? PAIR_SUMS / c->g.cout / PANEL * PANEL : PANEL;
-    const int64_t across = most < COLUMNS ? most : COLUMNS, room = (b->total + 2 * PANEL + 63) / 64 * 64;
-    const size_t bytes = (size_t)room * 2 + (size_t)((step + c->g.cout) * (across + PANEL)) * 4;
+    const int64_t across = most < COLUMNS ? most : COLUMNS, padded = (b->total + 2 * PANEL + 63) / 64 * 64;
+    const size_t bytes = (size_t)padded * 2 + (size_t)((step + c->g.cout) * (across + PANEL)) * 4;
     uint16_t *input = td_mem_alloc(bytes);
-    float *columns = (float *)(input + room), *sums = columns + step * (across + PANEL);
+    float *columns = (float *)(input + padded), *sums = columns + step * (across + PANEL);
     if (!input) {
         __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    memset(input + b->total, 0, (size_t)(room - b->total) * 2);       /* what the last panel reads too far */
+    memset(input + b->total, 0, (size_t)(padded - b->total) * 2);       /* what the last panel reads too far */
     for (int64_t t = first; t < last; t++) {
         const int64_t row = t % b->count * b->rows, od = t / b->count % c->g.out[0], image = t / b->count / c->g.out[0];
         const int64_t rows = c->g.out[1] - row < b->rows ? c->g.out[1] - row : b->rows, n = rows * c->g.out[2];

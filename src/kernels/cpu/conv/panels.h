@@ -93,10 +93,10 @@ static bool N(weigh)(td_conv *c, const bands *b, int64_t from, int64_t to, int64
     const bool few = c->g.cin < c->g.kernel[2];
     const int64_t packed_size = td_gemm_packed_size(c->g.cout, size, gemm->bytes / (int64_t)sizeof(T));
     const size_t bytes = (size_t)(b->total + b->vector + packed_size + c->g.k * c->g.cout) * sizeof(T);
-    T *input = td_mem_alloc(bytes), *packed = input + b->total + b->vector, *turned = packed + packed_size;
+    T *input = td_mem_alloc(bytes), *packed = input + b->total + b->vector, *transposed = packed + packed_size;
     if (!input)
         return false;
-    memset(turned, 0, (size_t)(c->g.k * c->g.cout) * sizeof(T));    /* [k][out] */
+    memset(transposed, 0, (size_t)(c->g.k * c->g.cout) * sizeof(T));    /* [k][out] */
     for (int64_t n = from; n < to; n++)
         for (int64_t t = 0; t < c->g.out[0] * b->count; t++) {
             const int64_t row = t % b->count * b->rows, od = t / b->count, image = n * c->g.groups + group;
@@ -110,16 +110,16 @@ static bool N(weigh)(td_conv *c, const bands *b, int64_t from, int64_t to, int64
                 for (int64_t i = 0; i < c->g.k; i += c->g.kernel[2])
                     gemm->N(packed)(c->g.kernel[2], c->g.cout, depth, 1,
                                     (td_matrix){input + b->offsets[i], c->g.cin * b->pitch, 1}, packed, 1,
-                                    turned + i * c->g.cout, c->g.cout, NULL);
+                                    transposed + i * c->g.cout, c->g.cout, NULL);
             } else {
                 for (int64_t i = 0; i < taps; i++)
                     gemm->N(packed)(c->g.cin, c->g.cout, depth, 1, (td_matrix){input + b->offsets[i], b->pitch, 1},
-                                    packed, 1, turned + i * c->g.cout, taps * c->g.cout, NULL);
+                                    packed, 1, transposed + i * c->g.cout, taps * c->g.cout, NULL);
             }
         }
     for (int64_t o = 0; o < c->g.cout; o++)
         for (int64_t k = 0; k < c->g.k; k++)
-            sum[o * c->g.k + k] = turned[k * c->g.cout + o];
+            sum[o * c->g.k + k] = transposed[k * c->g.cout + o];
     td_mem_free(input, bytes);
     return true;
 }

@@ -149,10 +149,10 @@ static int by_columns(td_conv *c, bool weigh)
         for (int64_t n = 0; n < c->g.batch && !status; n += together) {
             const int64_t count = c->g.batch - n < together ? c->g.batch - n : together, length = count * c->g.out_total;
             side_by_side s = {c, n, g, count, length, weigh, columns, columns + c->g.k * length * c->size};
-            const td_matrix y = {s.y, length, 1}, w = {td_conv_w(c, g), c->g.k, 1}, turned = {columns, 1, length};
+            const td_matrix y = {s.y, length, 1}, w = {td_conv_w(c, g), c->g.k, 1}, transposed = {columns, 1, length};
             td_parallel_for(0, count, grain, lay_out, &s);
             if (weigh) {
-                status = td_gemm_strided(c->dtype, c->g.cout, c->g.k, length, td_int(1), y, turned, td_int(n > 0), td_conv_w(c, g), c->g.k);
+                status = td_gemm_strided(c->dtype, c->g.cout, c->g.k, length, td_int(1), y, transposed, td_int(n > 0), td_conv_w(c, g), c->g.k);
                 continue;
             }
             status = td_gemm_strided(c->dtype, c->g.cout, length, c->g.k, td_int(1), w, (td_matrix){columns, length, 1}, td_int(0), s.y, length);

@@ -21,11 +21,11 @@ static void N(every)(const T *from, int64_t step, int64_t n, T *to)
         for (int64_t i = (width - 1) / N(LANES) * N(LANES); i >= 0; i -= N(LANES)) {                                     \
             if (i >= begin && i < end)                                                                                   \
                 continue;                                                                                                \
-            N(places) inside;                                                                                            \
+            N(lane_mask) inside;                                                                                            \
             for (int64_t lane = 0; lane < N(LANES); lane++)                                                              \
                 inside[lane] = i + lane >= low && i + lane < high ? -1 : 0;                                              \
             for (int64_t r = 0; r < rows; r++)                                                                           \
-                *(N(places) *)(to + r * width + i) = inside & (N(places))READ(from + r * step + by * i);                 \
+                *(N(lane_mask) *)(to + r * width + i) = inside & (N(lane_mask))READ(from + r * step + by * i);                 \
         }                                                                                                                \
         for (int64_t r = 0; r < rows; r++)                                                                               \
             for (int64_t i = begin; i < end; i += N(LANES))                                                              \
@@ -33,7 +33,7 @@ static void N(every)(const T *from, int64_t step, int64_t n, T *to)
     }
 enum { N(LANES) = BYTES / sizeof(T) };
 typedef T N(numbers) __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
-typedef N(place) N(places) __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
+typedef N(place) N(lane_mask) __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
 static inline N(numbers) N(next_ones)(const T *at) { return *(const N(numbers) *)at; }
 static inline N(numbers) N(next_evens)(const T *at)
 {

@@ -36,18 +36,18 @@ static phase phase_of(const td_conv *c, int i, int64_t r)
 }
 
 /* The kernels' elements of a phase, reversed, channels exchanged.  Blocks of channels, since one of both is far apart. */
-typedef struct turning {
+typedef struct reversal {
     const td_conv *c;
     const phase *p;
     char *to;
-} turning;
+} reversal;
 
 enum { CHANNELS = 16 };
 
-#define TURN(name, T)                                                                                                    \
+#define REVERSE(name, T)                                                                                                    \
     static void name(void *context, int64_t first, int64_t last)                                                         \
     {                                                                                                                    \
-        const turning *t = context;                                                                                      \
+        const reversal *t = context;                                                                                      \
         const td_conv *c = t->c;                                                                                         \
         const phase *p = t->p;                                                                                           \
         const int64_t blocks = td_ceil_div(c->g.cin, CHANNELS), taps = c->g.kernel[0] * c->g.kernel[1] * c->g.kernel[2]; \
@@ -66,32 +66,32 @@ enum { CHANNELS = 16 };
                 }                                                                                                        \
         }                                                                                                                \
     }
-TURN(turn_f32, float)
-TURN(turn_f64, double)
+REVERSE(reverse_f32, float)
+REVERSE(reverse_f64, double)
 
 /* One phase: [image][channel][its inputs]; w has room for the kernels. */
 static int correlate_phase(const td_conv *c, const phase p[3], char *w, char *to)
 {
-    td_conv turned = *c;
-    turned.x = c->y, turned.w = w, turned.y = to, turned.g.cin = c->g.cout, turned.g.cout = c->g.cin;
-    turned.g.in_total = c->g.out_total, turned.g.out_total = 1, turned.g.k = c->g.cout, turned.g.pointwise = true;
+    td_conv transposed = *c;
+    transposed.x = c->y, transposed.w = w, transposed.y = to, transposed.g.cin = c->g.cout, transposed.g.cout = c->g.cin;
+    transposed.g.in_total = c->g.out_total, transposed.g.out_total = 1, transposed.g.k = c->g.cout, transposed.g.pointwise = true;
     for (int i = 0; i < 3; i++) {
-        turned.g.in[i] = c->g.out[i], turned.g.out[i] = p[i].inputs, turned.g.kernel[i] = p[i].count;
-        turned.g.stride[i] = 1, turned.g.padding[i] = p[i].pad;
-        turned.g.k *= p[i].count, turned.g.out_total *= p[i].inputs;
-        turned.g.pointwise &= p[i].count == 1 && p[i].pad == 0 && turned.g.in[i] == turned.g.out[i];
+        transposed.g.in[i] = c->g.out[i], transposed.g.out[i] = p[i].inputs, transposed.g.kernel[i] = p[i].count;
+        transposed.g.stride[i] = 1, transposed.g.padding[i] = p[i].pad;
+        transposed.g.k *= p[i].count, transposed.g.out_total *= p[i].inputs;
+        transposed.g.pointwise &= p[i].count == 1 && p[i].pad == 0 && transposed.g.in[i] == transposed.g.out[i];
     }
-    turned.tile = turned.g.pointwise && turned.g.out_total > POINTWISE_TILE ? POINTWISE_TILE : turned.g.out_total;
-    if (turned.g.k > 0) {
-        turning t = {c, p, w};
-        td_parallel_for(0, c->g.groups * td_ceil_div(c->g.cin, CHANNELS), td_grain(CHANNELS * turned.g.k),
-                        c->dtype == TD_F32 ? turn_f32 : turn_f64, &t);
-        return td_conv_run_correlate(&turned);
+    transposed.tile = transposed.g.pointwise && transposed.g.out_total > POINTWISE_TILE ? POINTWISE_TILE : transposed.g.out_total;
+    if (transposed.g.k > 0) {
+        reversal t = {c, p, w};
+        td_parallel_for(0, c->g.groups * td_ceil_div(c->g.cin, CHANNELS), td_grain(CHANNELS * transposed.g.k),
+                        c->dtype == TD_F32 ? reverse_f32 : reverse_f64, &t);
+        return td_conv_run_correlate(&transposed);
     }
-    const int64_t channels = c->g.groups * c->g.cin, image = channels * turned.g.out_total * c->size;
+    const int64_t channels = c->g.groups * c->g.cin, image = channels * transposed.g.out_total * c->size;
     memset(to, 0, (size_t)(c->g.batch * image));
     for (int64_t n = 0; n < c->g.batch; n++)
-        td_conv_add_bias(c, 0, channels, to + n * image, turned.g.out_total, turned.g.out_total);
+        td_conv_add_bias(c, 0, channels, to + n * image, transposed.g.out_total, transposed.g.out_total);
     return 0;
 }
 

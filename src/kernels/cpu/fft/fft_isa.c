@@ -47,7 +47,7 @@ const td_fft_table TD_ISA_NAME(td_fft_table) = {.tasks = {tasks_f32, tasks_f64}}
 #define LANES ((int)(VECTOR / sizeof(T)))
 typedef struct N(number) { T re, im; } N(number);
 typedef T N(vector) __attribute__((vector_size(VECTOR)));
-typedef TI N(places) __attribute__((vector_size(VECTOR)));
+typedef TI N(indices) __attribute__((vector_size(VECTOR)));
 typedef struct N(wide) { N(vector) re, im; } N(wide);
 #define C N(number)
 #define V N(vector)
@@ -83,22 +83,22 @@ static inline void N(keep)(void *to, V v) { memcpy(to, &v, sizeof v); }
 /* Where the elements of a pair of vectors go: even ones and odd ones apart, and back. */
 static inline void N(apart)(V a, V b, V *even, V *odd)
 {
-    N(places) e, o;
+    N(indices) e, o;
     for (int j = 0; j < LANES; j++)
         e[j] = 2 * j, o[j] = 2 * j + 1;
     *even = TD_SHUFFLE(a, b, e), *odd = TD_SHUFFLE(a, b, o);
 }
 static inline void N(together)(V even, V odd, V *a, V *b)
 {
-    N(places) low, high;
+    N(indices) low, high;
     for (int j = 0; j < LANES; j++)
         low[j] = j / 2 + (j & 1) * LANES, high[j] = LANES / 2 + j / 2 + (j & 1) * LANES;
     *a = TD_SHUFFLE(even, odd, low), *b = TD_SHUFFLE(even, odd, high);
 }
 /* Rows become columns: blocks of half the size change places, then of a quarter, ... */
-static inline __attribute__((always_inline)) void N(turn_step)(V *rows, const int h)
+static inline __attribute__((always_inline)) void N(transpose_step)(V *rows, const int h)
 {
-    N(places) low, high;
+    N(indices) low, high;
     for (int j = 0; j < LANES; j++)
         low[j] = j & h ? LANES + j - h : j, high[j] = j & h ? LANES + j : j + h;
 #pragma GCC unroll 16
@@ -108,15 +108,15 @@ static inline __attribute__((always_inline)) void N(turn_step)(V *rows, const in
             rows[i] = TD_SHUFFLE(a, b, low), rows[i + h] = TD_SHUFFLE(a, b, high);
         }
 }
-static inline __attribute__((always_inline)) void N(turn)(V *rows)
+static inline __attribute__((always_inline)) void N(transpose)(V *rows)
 {
     if (LANES >= 16)
-        N(turn_step)(rows, 8);
+        N(transpose_step)(rows, 8);
     if (LANES >= 8)
-        N(turn_step)(rows, 4);
+        N(transpose_step)(rows, 4);
     if (LANES >= 4)
-        N(turn_step)(rows, 2);
-    N(turn_step)(rows, 1);
+        N(transpose_step)(rows, 2);
+    N(transpose_step)(rows, 1);
 }
 
 /* ---- lines into the lanes and out of them */
@@ -161,9 +161,9 @@ static __attribute__((noinline)) void N(gather)(const N(lines_at) *l, int64_t n,
                 else
                     N(apart)(N(load)(from), N(load)(from + VECTOR), &re[i], &im[i]);
             }
-            N(turn)(re);
+            N(transpose)(re);
             if (!l->real)
-                N(turn)(im);
+                N(transpose)(im);
             for (int i = 0; i < LANES; i++)
                 x[k + i] = (W){re[i], im[i]};
         }
@@ -197,9 +197,9 @@ static __attribute__((noinline)) void N(scatter)(const W *x, int64_t n, bool swa
             V re[VECTOR / sizeof(T)], im[VECTOR / sizeof(T)];
             for (int i = 0; i < LANES; i++)
                 re[i] = (swap ? x[k + i].im : x[k + i].re) * scale, im[i] = (swap ? x[k + i].re : x[k + i].im) * scale;
-            N(turn)(re);
+            N(transpose)(re);
             if (!l->real)
-                N(turn)(im);
+                N(transpose)(im);
             for (int i = 0; i < LANES; i++) {
                 char *to = l->at[i] + k * item;
                 V a = re[i], b;

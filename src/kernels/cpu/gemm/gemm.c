@@ -465,7 +465,7 @@ static int halves(product *p)
         return half_vector(&transposed);
     }
     if (p->dtype == TD_BF16 && p->n > 1 && p->k > 0 && td_gemm_has_pairs()) {
-        TD_TELL(.kind = TD_EVENT_LIBRARY, .name = "tede gemm", .numbers = {p->m, p->n, p->k, p->count});
+        TD_EMIT(.kind = TD_EVENT_LIBRARY, .name = "tede gemm", .numbers = {p->m, p->n, p->k, p->count});
         return td_gemm_pairs(p->count, p->m, p->n, p->k, (float)td_scalar_double(p->alpha), p->a, p->step_a, p->b, p->step_b,
                              (float)td_scalar_double(p->beta), p->c, p->ldc, p->step_c, p->bias);
     }
@@ -535,7 +535,7 @@ static int multiply(product *p)
     if (!floating || own || !large || p->m >= INT_MAX || p->n >= INT_MAX || p->k >= INT_MAX || p->ldc >= INT_MAX ||
         !(p->blas = td_openblas_get())) {
         p->blas = NULL;
-        TD_TELL(.kind = TD_EVENT_LIBRARY, .name = "tede gemm", .numbers = {p->m, p->n, p->k, p->count});
+        TD_EMIT(.kind = TD_EVENT_LIBRARY, .name = "tede gemm", .numbers = {p->m, p->n, p->k, p->count});
         run(p);
         return 0;
     }
@@ -552,7 +552,7 @@ static int multiply(product *p)
     if (!status) {
         if (!blas_operand(p->a, p->m, p->k, &p->ta, &p->lda) || !blas_operand(p->b, p->k, p->n, &p->tb, &p->ldb))
             p->blas = NULL;
-        TD_TELL(.kind = TD_EVENT_LIBRARY, .name = p->blas ? "OpenBLAS gemm" : "tede gemm",
+        TD_EMIT(.kind = TD_EVENT_LIBRARY, .name = p->blas ? "OpenBLAS gemm" : "tede gemm",
                 .numbers = {p->m, p->n, p->k, p->count});
         run(p);
     }

@@ -49,7 +49,7 @@ static void columns_to_panels(int64_t depth, int64_t width, const uint16_t *b, i
         step = td_gemm_panel(width - j, LANES, VECTORS);
         for (int64_t v = 0; v < step; v += LANES) {
             const int64_t count = width - j - v;
-            turn_rows_pairs(LANES, count >= LANES ? LANES : count > 0 ? (int)count : 0, depth,
+            transpose_rows_pairs(LANES, count >= LANES ? LANES : count > 0 ? (int)count : 0, depth,
                             (const float *)(b + (j + v) * column), column / 2, to + j * depth + v, step);
         }
     }

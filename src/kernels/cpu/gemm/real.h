@@ -18,9 +18,9 @@ static void N(pack_panel)(int64_t depth, int64_t width, const T *b, int64_t row,
         for (int64_t j = 0; j < step; j += LANES) {
             const int count = width - j < LANES ? (int)(width - j) : LANES;
             if (count == LANES)
-                N(turn_rows)(LANES, LANES, depth, b + j * column, column, to + j, step);
+                N(transpose_rows)(LANES, LANES, depth, b + j * column, column, to + j, step);
             else
-                N(turn_rows)(LANES, count, depth, b + j * column, column, to + j, step);
+                N(transpose_rows)(LANES, count, depth, b + j * column, column, to + j, step);
         }
     } else {
         for (int64_t p = 0; p < depth; p++, to += step)
@@ -193,7 +193,7 @@ static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_m
     const bool pack = mb.column != 1 || mb.row == 0 || !(few || small || near || span <= 1 << 14);
     const bool pack_a = N(packs)(n, ma.column, pack && n > NC);
     _Alignas(64) T b_panel[KC * NR], a_panel[KC * MR + LANES];
-    N(room) room = {.panels = pack_a ? a_panel : NULL, .block = pack_a ? MR : m};
+    N(packing) packing = {.panels = pack_a ? a_panel : NULL, .block = pack_a ? MR : m};
     T *packed = b_panel;
     /* Blocks of columns for the second cache; of rows, if these stay packed for all columns.  What is read across is packed
      * some panels at a time, to use up the lines that were fetched. */
@@ -206,7 +206,7 @@ static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_m
     if (block) {
         packed = size_b ? block : packed;
         if (rows_a)
-            room = (N(room)){block + size_b, rows_a, false};
+            packing = (N(packing)){block + size_b, rows_a, false};
     } else if (size_b + rows_a) {   /* no memory: panel by panel, then */
         across = pack ? NR : n;
     }
@@ -214,7 +214,7 @@ static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_m
     do {    /* once even if k is 0, to scale c */
         const int64_t depth = k - p < step ? k - p : step;
         for (int64_t i = 0; i < m; i += down) {
-            room.filled = false;
+            packing.filled = false;
             for (int64_t j = 0; j < n; j += across) {
                 const int64_t width = n - j < across ? n - j : across;
                 const T *from = b + p * mb.row + j * mb.column;
@@ -230,7 +230,7 @@ static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_m
                     columns.tail = b_panel;
                 }
                 N(run)(m - i < down ? m - i : down, depth, alpha, p ? 1 : beta, a + i * ma.row + p * ma.column, ma.row,
-                       ma.column, &room, &columns, bias && p + depth >= k ? bias + j : NULL, c + i * ldc + j, ldc);
+                       ma.column, &packing, &columns, bias && p + depth >= k ? bias + j : NULL, c + i * ldc + j, ldc);
             }
         }
         p += depth;

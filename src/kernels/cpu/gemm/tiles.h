@@ -243,7 +243,7 @@ static void N(strip)(int rows, int width, N(tiles) *t, const T *a, bool packed, 
 }
 
 /* `count` vectors as rows become columns: each stage zips the first half of the rows with the second. */
-INLINE void N(turn)(const int count, V *x)
+INLINE void N(transpose)(const int count, V *x)
 {
 #pragma GCC unroll 4
     for (int stage = 1; stage < count; stage *= 2) {
@@ -259,7 +259,7 @@ INLINE void N(turn)(const int count, V *x)
 
 /* to[p * step + i] = from[i * row + p], for i < count and p < n, and 0 for count <= i < lines.  Where step < lines, numbers
  * behind those of a step are overwritten by the next, so the caller leaves room behind the last. */
-INLINE void N(turn_rows)(const int lines, int count, int64_t n, const T *from, int64_t row, T *to, int64_t step)
+INLINE void N(transpose_rows)(const int lines, int count, int64_t n, const T *from, int64_t row, T *to, int64_t step)
 {
     const int each = lines < LANES ? 1 : lines / LANES;     /* vectors of a step, or steps of a vector */
     int64_t p = 0;
@@ -268,7 +268,7 @@ INLINE void N(turn_rows)(const int lines, int count, int64_t n, const T *from, i
 #pragma GCC unroll 16
         for (int i = 0; i < lines; i++)
             x[i] = i < count ? *(const V *)(from + i * row + p) : (V){0};
-        N(turn)(lines, x);
+        N(transpose)(lines, x);
 #pragma GCC unroll 16
         for (int i = 0; i < lines; i++)
             *(V *)(lines < LANES ? to + i * LANES : to + i / each * step + i % each * LANES) = x[i];
@@ -289,7 +289,7 @@ static void N(pack_rows)(int64_t rows, int64_t depth, const T *a, int64_t row, i
                     memcpy(to + x * depth + p * MR, a + p * column + x, MR * sizeof(T));
     } else if (column == 1) {
         for (; i + MR <= rows; i += MR)
-            N(turn_rows)(LINES, MR, depth, a + i * row, row, to + i * depth, MR);
+            N(transpose_rows)(LINES, MR, depth, a + i * row, row, to + i * depth, MR);
     }
     for (; i < rows; i += MR) {
         const int count = rows - i < MR ? (int)(rows - i) : MR;
@@ -307,11 +307,11 @@ typedef struct N(columns) {
 } N(columns);
 
 /* Where a is packed, `block` rows at a time; if these are all, they may be in it already. */
-typedef struct N(room) {
+typedef struct N(packing) {
     T *panels;                      /* NULL: a is read as it lies */
     int64_t block;
     bool filled;
-} N(room);
+} N(packing);
 
 /* How rows of tiles fetch the next panel, and how many of them do: processors don't see what comes after a panel's pieces of
  * rows, and are late with what lies in one piece.  All rows of tiles take a share, if they are enough: one alone would request
@@ -332,13 +332,13 @@ INLINE int64_t N(fetch_next)(N(tiles) *t, int64_t step, const T *next, const T *
 
 /* c = alpha a b + beta c for one pass of k and some columns: the loops over blocks of a's rows, rows of tiles and panels of b that the
  * head describes.  `next`, `behind` and `beside` are only fetched ahead and never read, so they may lie behind the operands. */
-static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_t row, int64_t column, N(room) *room,
+static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_t row, int64_t column, N(packing) *packing,
                    const N(columns) *b, const T *bias, T *c, int64_t ldc)
 {
-    const bool packed = room->panels;
+    const bool packed = packing->panels;
     N(tiles) t = {.depth = depth, .row = packed ? 1 : row, .column = packed ? MR : column, .alpha = alpha, .beta = beta,
                   .ldc = ldc};
-    const int64_t block = room->block < m ? room->block : m;
+    const int64_t block = packing->block < m ? packing->block : m;
     /* Behind a's rows come those of the next a, if there is one: fetched along with b, if that is as much. */
     const T *const behind = !packed && column == 1 && row == depth && b->step > 0 && b->step <= m ? a + m * row : NULL;
     int64_t wide = 0, width;        /* panels that are filled */
@@ -346,8 +346,8 @@ static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_
         wide++;
     for (int64_t i0 = 0; i0 < m; i0 += block) {
         const int64_t end = i0 + block < m ? i0 + block : m;
-        if (packed && !room->filled)
-            N(pack_rows)(end - i0, depth, a + i0 * row, row, column, room->panels);
+        if (packed && !packing->filled)
+            N(pack_rows)(end - i0, depth, a + i0 * row, row, column, packing->panels);
         /* Where b isn't packed, all rows meet one panel of it after the other, which stays in the first cache; else MR rows
          * at a time meet all panels. */
         const bool by_panels = b->step || b->far;
@@ -367,7 +367,7 @@ static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_
                 int64_t down, fetching = by_panels ? N(fetch_next)(&t, b->step, next, beside, width, (end - i1) / MR) : 0;
                 for (int64_t i = i1; i < i1 + rows && i < end; i += down) {
                     const int64_t left = end - i, some = left >= MR ? MR : packed || left == 1 ? left : left / 2 * 2;
-                    const T *from = packed ? room->panels + (i - i0) * depth : a + i * row;
+                    const T *from = packed ? packing->panels + (i - i0) * depth : a + i * row;
                     if (fetching <= 0)
                         t.fetch = NULL, t.fetch_step = t.fetch_more = t.fetch_wrap = 0;
                     t.count = t.next_b ? wide : !by_panels || left < MR ? 1 : left / MR;
@@ -381,7 +381,7 @@ static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_
                 }
             }
     }
-    room->filled = block == m;
+    packing->filled = block == m;
 }
 
 /* Whether a, which meets n columns of b, is to be packed: MR rows at a time, or all of them if they meet several blocks of
@@ -416,8 +416,8 @@ static void N(packed)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, co
         const bool pack = N(packs)(n, ma.column, far);
         const size_t bytes = pack && far ? (size_t)((rows + MR - 1) / MR * MR * depth + LANES) * sizeof(T) : 0;
         T *block = bytes ? td_mem_alloc(bytes) : NULL;
-        N(room) room = {.panels = block ? block : pack && !far ? panel : NULL, .block = pack && !far ? MR : rows};
-        N(run)(m, depth, alpha, p ? 1 : beta, (const T *)ma.data + p * ma.column, ma.row, ma.column, &room, &columns,
+        N(packing) packing = {.panels = block ? block : pack && !far ? panel : NULL, .block = pack && !far ? MR : rows};
+        N(run)(m, depth, alpha, p ? 1 : beta, (const T *)ma.data + p * ma.column, ma.row, ma.column, &packing, &columns,
                p + depth >= k ? bias : NULL, c, ldc);
         td_mem_free(block, bytes);
         b += td_gemm_packed_size(n, depth, LANES);

@@ -89,8 +89,8 @@ static int N(symmetric)(int64_t n, T *x, bool lower, bool vectors, T *values)
         status = sizeof(T) == 4 ? conquer->conquer_f32(n, (void *)values, (void *)beside, (void *)x)
                                 : conquer->conquer_f64(n, (void *)values, (void *)beside, (void *)x);
         if (!status)
-            status = sizeof(T) == 4 ? reflectors->turn_f32(n, n, (void *)a, row, (void *)tau, false, false, n, (void *)x, n)
-                                    : reflectors->turn_f64(n, n, (void *)a, row, (void *)tau, false, false, n, (void *)x, n);
+            status = sizeof(T) == 4 ? reflectors->apply_f32(n, n, (void *)a, row, (void *)tau, false, false, n, (void *)x, n)
+                                    : reflectors->apply_f64(n, n, (void *)a, row, (void *)tau, false, false, n, (void *)x, n);
         status = status > 0 ? 2 : status;
     } else if (!status) {
         td_lapack_function *sterf = td_lapack("sterf", NULL, sizeof(T) == 4 ? TD_F32 : TD_F64);
@@ -168,10 +168,10 @@ static int N(singular)(int64_t m, int64_t n, const T *x, bool full, T *values, T
         const T *tau_u = wide ? tau_right : tau_left, *tau_vt = wide ? tau_left : tau_right;
         const int64_t row_u = wide ? row : long_row, row_vt = wide ? long_row : row;
         status = sizeof(T) == 4
-                     ? reflectors->turn_f32(few, m, (void *)of_u, row_u, (void *)tau_u, true, false, count_u, (void *)u, m) ||
-                       reflectors->turn_f32(few, n, (void *)of_vt, row_vt, (void *)tau_vt, true, true, count_vt, (void *)vt, count_vt)
-                     : reflectors->turn_f64(few, m, (void *)of_u, row_u, (void *)tau_u, true, false, count_u, (void *)u, m) ||
-                       reflectors->turn_f64(few, n, (void *)of_vt, row_vt, (void *)tau_vt, true, true, count_vt, (void *)vt, count_vt);
+                     ? reflectors->apply_f32(few, m, (void *)of_u, row_u, (void *)tau_u, true, false, count_u, (void *)u, m) ||
+                       reflectors->apply_f32(few, n, (void *)of_vt, row_vt, (void *)tau_vt, true, true, count_vt, (void *)vt, count_vt)
+                     : reflectors->apply_f64(few, m, (void *)of_u, row_u, (void *)tau_u, true, false, count_u, (void *)u, m) ||
+                       reflectors->apply_f64(few, n, (void *)of_vt, row_vt, (void *)tau_vt, true, true, count_vt, (void *)vt, count_vt);
         status = status ? -1 : 0;
     }
     for (int64_t i = 0; power && i < few; i++)

@@ -23,11 +23,11 @@
 enum { SMALL = 32, TOGETHER = 16 };
 
 /* Where roots are: the nearest d and how far from it. */
-typedef struct places {
+typedef struct located_roots {
     int64_t count;
     double *d, *z, *origin, *eta;       /* `origin`: the nearest d itself; z as a vector of length 1 */
     double rho, precision;
-} places;
+} located_roots;
 
 /* Implicit QL steps with Wilkinson's shift on at most SMALL numbers: rows of x turn along.  0, or 1 without convergence. */
 static int small(int64_t n, double *d, double *e, double (*x)[SMALL])
@@ -35,14 +35,14 @@ static int small(int64_t n, double *d, double *e, double (*x)[SMALL])
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < SMALL; j++)
             x[i][j] = i == j;
-    for (int64_t first = 0, turns = 0; first < n; turns = 0, first++)
-        for (int64_t last;; turns++) {
+    for (int64_t first = 0, steps = 0; first < n; steps = 0, first++)
+        for (int64_t last;; steps++) {
             for (last = first; last < n - 1; last++)
                 if (fabs(e[last]) <= DBL_EPSILON * (fabs(d[last]) + fabs(d[last + 1])) / 2 + 1e-100)
                     break;
             if (last == first)
                 break;
-            if (turns == 60)
+            if (steps == 60)
                 return 1;
             double g = (d[first + 1] - d[first]) / (2 * e[first]), r = sqrt(g * g + 1);
             g = d[last] - d[first] + e[first] / (g + copysign(r, g));
@@ -95,7 +95,7 @@ INLINE vec_f64 inverse(vec_f64 x, bool rough)
 
 /* The sums over `from` <= i < `to` for LANES roots, with one division for both sums; that division bounds the loop, so it is an
  * approximation and Newton's steps where AVX-512 has one. */
-INLINE void add_some(const places *p, int64_t from, int64_t to, const double *origin, const double *eta, bool rough,
+INLINE void add_some(const located_roots *p, int64_t from, int64_t to, const double *origin, const double *eta, bool rough,
                      double *sum, double *slope)
 {
     const vec_f64 o = *(const vec_f64 *)origin, e = *(const vec_f64 *)eta;
@@ -108,7 +108,7 @@ INLINE void add_some(const places *p, int64_t from, int64_t to, const double *or
 }
 
 /* Poles among the TOGETHER roots themselves are below some and above others; those before and behind are so for all. */
-static void add_up(const places *p, int64_t first, const double *origin, const double *eta, sums *s)
+static void add_up(const located_roots *p, int64_t first, const double *origin, const double *eta, sums *s)
 {
     memset(s, 0, sizeof *s);
     const int64_t n = p->count, next = first + TOGETHER < n ? first + TOGETHER : n;
@@ -143,7 +143,7 @@ static double step(double a, double b, double f, double slope, double c)
 /* Roots first to first + TOGETHER - 1.  The sign in the middle of the gap shows which of its poles is nearer: that one becomes the
  * origin, so that eta keeps all its digits.  Each step is bracketed by [low, high]; one that leaves it is replaced by
  * bisection, so it ends. */
-static void roots(places *p, int64_t first)
+static void roots(located_roots *p, int64_t first)
 {
     const int64_t n = p->count;
     double origin[TOGETHER], eta[TOGETHER], low[TOGETHER], high[TOGETHER], gap[TOGETHER], one = 1 / p->rho;
@@ -174,7 +174,7 @@ static void roots(places *p, int64_t first)
             guess = squares / c;
         eta[l] = guess > low[l] && guess < high[l] ? guess : (low[l] + high[l]) / 2;
     }
-    for (int turn = 0, left = TOGETHER; left > 0 && turn < 200; turn++) {
+    for (int iteration = 0, left = TOGETHER; left > 0 && iteration < 200; iteration++) {
         add_up(p, first, origin, eta, &s);
         left = 0;
         for (int l = 0; l < TOGETHER; l++) {
@@ -205,7 +205,7 @@ static void roots(places *p, int64_t first)
 
 /* The z for which the roots found are those of the equation, but for a common factor: the squares are products over all roots of their
  * distances from d[i], divided by those of the other d (Gu and Eisenstat).  The sign stays. */
-static void renew(const places *p, double *to)
+static void renew(const located_roots *p, double *to)
 {
     const int64_t n = p->count;
     for (int64_t i = 0; i < n; i++)
@@ -238,11 +238,11 @@ const td_conquer_table TD_ISA_NAME(td_conquer_table) = {.conquer_f32 = conquer_f
 #define DTYPE (sizeof(T) == 4 ? TD_F32 : TD_F64)
 
 /* Work space for matrices of n rows: two times n x n numbers, 7 n doubles and 3 n indices. */
-typedef struct N(room) {
+typedef struct N(workspace) {
     T *rows, *vectors;
     double *doubles;
     int64_t *indices;
-} N(room);
+} N(workspace);
 
 /* At most SMALL numbers; e has n - 1 and isn't changed. */
 static int N(leaf)(int64_t n, double *d, const double *e, T *x, int64_t row, int64_t *order)
@@ -270,10 +270,10 @@ static void N(zip)(const double *d, const int64_t *a, int64_t count_a, const int
 }
 
 /* Rows 0 to cut - 1 of x are the vectors of one half, the others the other's; `order` names them by ascending d. */
-static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int64_t row, int64_t *order, N(room) *room)
+static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int64_t row, int64_t *order, N(workspace) *workspace)
 {
-    double *z = room->doubles, *pole = z + n, *weight = pole + n, *origin = weight + n, *eta = origin + n, *fresh = eta + n;
-    int64_t *kept = room->indices, *still = kept + n;
+    double *z = workspace->doubles, *pole = z + n, *weight = pole + n, *origin = weight + n, *eta = origin + n, *fresh = eta + n;
+    int64_t *kept = workspace->indices, *still = kept + n;
     double largest = 0, most_z = 0;
     for (int64_t i = 0; i < n; i++) {
         z[i] = (i < cut ? x[i * row + cut - 1] : copysign(1, beside) * x[i * row + cut]) * M_SQRT1_2;
@@ -327,7 +327,7 @@ static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int6
     length = sqrt(length);
     for (int64_t i = 0; i < count; i++)
         pole[i] = d[kept[i]], weight[i] = z[kept[i]] / length;
-    places p = {count, pole, weight, origin, eta, rho * length * length, precision};
+    located_roots p = {count, pole, weight, origin, eta, rho * length * length, precision};
     for (int64_t first = 0; first < count; first += TOGETHER)
         roots(&p, first);
     renew(&p, fresh);
@@ -337,7 +337,7 @@ static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int6
         at[type[kept[i]]]++;
     const int64_t first = at[1], both = at[3], second = at[2], right = n - cut;
     int64_t next[4] = {0, 0, first + both, first};
-    T *low = room->rows, *high = low + (first + both) * cut, *rest = high + (both + second) * right, *u = room->vectors;
+    T *low = workspace->rows, *high = low + (first + both) * cut, *rest = high + (both + second) * right, *u = workspace->vectors;
     double *lengths = fresh + n;
     memset(lengths, 0, (size_t)count * sizeof *lengths);
     for (int64_t i = 0; i < count; i++) {
@@ -381,23 +381,23 @@ static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int6
 
 /* The matrix with |e| taken from both of the numbers beside the cut is two halves; |e| z z' puts it back, z being 1 at the cut and the
  * sign of e behind it (merge).  x's other blocks are 0 and stay so until then. */
-static int N(halves)(int64_t n, double *d, double *e, T *x, int64_t row, int64_t *order, N(room) *room)
+static int N(halves)(int64_t n, double *d, double *e, T *x, int64_t row, int64_t *order, N(workspace) *workspace)
 {
     if (n <= SMALL)
         return N(leaf)(n, d, e, x, row, order);
     const int64_t cut = n / 2;
     const double beside = e[cut - 1];
     d[cut - 1] -= fabs(beside), d[cut] -= fabs(beside);
-    int status = N(halves)(cut, d, e, x, row, order, room);
+    int status = N(halves)(cut, d, e, x, row, order, workspace);
     if (!status)
-        status = N(halves)(n - cut, d + cut, e + cut, x + cut * row + cut, row, order + cut, room);
+        status = N(halves)(n - cut, d + cut, e + cut, x + cut * row + cut, row, order + cut, workspace);
     if (status)
         return status;
     for (int64_t i = cut; i < n; i++)
         order[i] += cut;
-    memcpy(room->indices, order, (size_t)n * sizeof *order);
-    N(zip)(d, room->indices, cut, room->indices + cut, n - cut, order);
-    return N(merge)(n, cut, beside, d, x, row, order, room);
+    memcpy(workspace->indices, order, (size_t)n * sizeof *order);
+    N(zip)(d, workspace->indices, cut, workspace->indices + cut, n - cut, order);
+    return N(merge)(n, cut, beside, d, x, row, order, workspace);
 }
 
 /* d and e are scaled to at most 1 first, so that the limits below are relative to the largest number. */
@@ -408,17 +408,17 @@ static int N(conquer)(int64_t n, T *d, const T *e, T *x)
     if (!numbers)
         return -1;
     double *beside = numbers + n;
-    N(room) room = {.doubles = numbers + 2 * n, .indices = (int64_t *)(numbers + 9 * n)};
-    int64_t *order = room.indices + 3 * n;
-    room.rows = (T *)(order + n), room.vectors = room.rows + n * n;
-    T *rows = room.vectors + n * n;
+    N(workspace) workspace = {.doubles = numbers + 2 * n, .indices = (int64_t *)(numbers + 9 * n)};
+    int64_t *order = workspace.indices + 3 * n;
+    workspace.rows = (T *)(order + n), workspace.vectors = workspace.rows + n * n;
+    T *rows = workspace.vectors + n * n;
     for (int64_t i = 0; i < n; i++)
         scale = fmax(scale, fmax(fabs((double)d[i]), i < n - 1 ? fabs((double)e[i]) : 0));
     scale = scale > 0 ? scale : 1;
     for (int64_t i = 0; i < n; i++)
         numbers[i] = d[i] / scale, beside[i] = i < n - 1 ? e[i] / scale : 0;
     memset(rows, 0, (size_t)(n * n) * sizeof(T));
-    const int status = N(halves)(n, numbers, beside, rows, n, order, &room);
+    const int status = N(halves)(n, numbers, beside, rows, n, order, &workspace);
     for (int64_t i = 0; i < n && !status; i++) {
         d[i] = (T)(numbers[order[i]] * scale);
         memcpy(x + i * n, rows + order[i] * n, (size_t)n * sizeof(T));

@@ -20,10 +20,10 @@ typedef struct td_reflectors_table {
     int (*bidiagonal_f64)(int64_t m, int64_t n, double *a, int64_t row, double *d, double *e, double *tau_left,
                           double *tau_right, double *left, int64_t long_row, double *right);
     /* each of `count` rows x, or columns, of `length` numbers becomes q x; the n vectors in a's rows are 0 behind number
-     * r - 1 or, `backwards`, before number r, which is when the last one is the first to turn x */
-    int (*turn_f32)(int64_t n, int64_t length, const float *a, int64_t row, const float *tau, bool backwards, bool columns,
+     * r - 1 or, `backwards`, before number r, which is when the last one is the first to be applied to x */
+    int (*apply_f32)(int64_t n, int64_t length, const float *a, int64_t row, const float *tau, bool backwards, bool columns,
                     int64_t count, float *x, int64_t row_x);
-    int (*turn_f64)(int64_t n, int64_t length, const double *a, int64_t row, const double *tau, bool backwards, bool columns,
+    int (*apply_f64)(int64_t n, int64_t length, const double *a, int64_t row, const double *tau, bool backwards, bool columns,
                     int64_t count, double *x, int64_t row_x);
 } td_reflectors_table;
 

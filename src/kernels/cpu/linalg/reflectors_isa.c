@@ -1,4 +1,4 @@
-/* Symmetric matrices made tridiagonal, others bidiagonal, and turning vectors back.
+/* Symmetric matrices made tridiagonal, others bidiagonal, by Householder reflections; and their application to vectors.
  *
  * After Dongarra, Sorensen and Hammarling (1989): a panel of PANEL reflections is found from the last rows on, each needing
  * one product of the untouched rest with a vector; then all of them change the rest in one product of matrices.  Only the
@@ -29,7 +29,7 @@ static int64_t up(int64_t n)
 extern const td_reflectors_table TD_ISA_NAME(td_reflectors_table);
 const td_reflectors_table TD_ISA_NAME(td_reflectors_table) = {
     .tridiagonal_f32 = tridiagonal_f32, .tridiagonal_f64 = tridiagonal_f64,
-    .bidiagonal_f32 = bidiagonal_f32, .bidiagonal_f64 = bidiagonal_f64, .turn_f32 = turn_f32, .turn_f64 = turn_f64,
+    .bidiagonal_f32 = bidiagonal_f32, .bidiagonal_f64 = bidiagonal_f64, .apply_f32 = apply_f32, .apply_f64 = apply_f64,
 };
 
 #else
@@ -296,7 +296,7 @@ static int N(bidiagonal)(int64_t m, int64_t n, T *a, int64_t row, T *d, T *e, T 
 
 /* TOGETHER reflections at a time are 1 - v' s v with a triangle s (Schreiber and Van Loan, 1989), found row by row from the products
  * of the vectors with each other.  So all arithmetic on x is in products of matrices, three per block. */
-static int N(turn)(int64_t n, int64_t length, const T *a, int64_t row, const T *tau, bool backwards, bool columns,
+static int N(apply)(int64_t n, int64_t length, const T *a, int64_t row, const T *tau, bool backwards, bool columns,
                    int64_t count, T *x, int64_t row_x)
 {
     const size_t bytes = (size_t)(2 * TOGETHER * (count + TOGETHER)) * sizeof(T);

@@ -31,7 +31,7 @@ static inline int td_high8(uint16_t pair) { return pair >> 8; }
 #define td_last16(pair) td_bf16_to_f32(*(const td_bf16 *)&(pair))
 #define td_last8(pair)  (*(const uint8_t *)&(pair))
 static inline void td_last_float(td_pair16 *at, float x) { *(td_bf16 *)at = td_f32_to_bf16(x); }
-static inline void td_last_int(td_pair8 *at, int truth) { *(uint8_t *)at = (uint8_t)(truth != 0); }
+static inline void td_last_int(td_pair8 *at, int value) { *(uint8_t *)at = (uint8_t)(value != 0); }
 
 /* td_f32_to_bf16, with the result in the upper half. */
 static inline uint32_t td_rounded16(float x)

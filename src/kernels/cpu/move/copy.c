@@ -458,7 +458,7 @@ td_tensor *td_as_contiguous(td_tensor *x, td_dtype dtype)
         return NULL;
     }
     if (result)
-        TD_TELL(.kind = TD_EVENT_COPY, .tensor = x, .name = x->dtype == (int8_t)dtype ? "contiguous" : "dtype",
+        TD_EMIT(.kind = TD_EVENT_COPY, .tensor = x, .name = x->dtype == (int8_t)dtype ? "contiguous" : "dtype",
                 .numbers = {result->numel * td_itemsize(result)});
     return result;
 }

@@ -53,7 +53,7 @@ td_tensor *td_host_copy(td_tensor *x)
         td_tensor_release(here);
         return NULL;
     }
-    TD_TELL(.kind = TD_EVENT_COPY, .tensor = x, .name = "device", .numbers = {all});
+    TD_EMIT(.kind = TD_EVENT_COPY, .tensor = x, .name = "device", .numbers = {all});
     return here;
 }
 

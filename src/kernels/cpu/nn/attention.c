@@ -43,7 +43,7 @@ static void set_mask(td_attention_job *job, const td_tensor *mask)
         const int at = 4 - mask->ndim + i;
         *steps[at] = job->g.mask_varies[at] ? mask->strides[i] : 0;
     }
-    job->mask = mask->data, job->truths = mask->dtype == TD_BOOL;
+    job->mask = mask->data, job->masked_by_bool = mask->dtype == TD_BOOL;
 }
 
 static int finish(td_attention_job *job)

@@ -18,7 +18,7 @@ typedef struct td_attention_job {
     td_heads q, k, v, out, grad, dq, dk, dv;
     void *lse;                      /* [batch][heads][queries]: log of the sum of exponentials; infinite for masked rows */
     const void *mask;               /* NULL, a boolean mask (true takes part) or numbers that are added */
-    bool truths;
+    bool masked_by_bool;
     int64_t mask_batch, mask_head, mask_row, mask_key;
     int64_t query_tile;
     bool columns;                   /* queries are columns of the scores */

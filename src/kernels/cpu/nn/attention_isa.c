@@ -54,7 +54,7 @@ static void N(mask)(const td_attention_job *job, int64_t b, int64_t h, int64_t q
     const int64_t step = job->mask_key;
     for (int r = 0; r < rows; r++, at += job->mask_row) {
         T *row = s + r * TD_KEY_TILE;
-        if (job->truths) {
+        if (job->masked_by_bool) {
             const uint8_t *m = (const uint8_t *)job->mask + at;
 #pragma omp simd
             for (int c = 0; c < columns; c++)
@@ -156,7 +156,7 @@ static void N(query_rows)(const td_attention_job *job, int64_t b, int64_t h, int
 typedef struct N(block) {
     T *q, *s, *out;                 /* [width][lanes], [TD_KEY_ROWS][lanes], [value_width][lanes], the result or its gradient */
     T *dq, *q_rows, *grad_rows;     /* [width][lanes]; in rows, panels for products */
-    T *turned;                      /* two tiles of a mask or of slopes, or a result in rows */
+    T *transposed;                  /* two tiles of a mask or of slopes, or a result in rows */
     T top[WIDEST / sizeof(T)], sum[WIDEST / sizeof(T)], factor[WIDEST / sizeof(T)];
     int lanes, rows;
 } N(block);
@@ -275,9 +275,9 @@ static void N(mask_columns)(const td_attention_job *job, int64_t b, int64_t h, i
     const T none = -(T)__builtin_inf();
     const int64_t at = b * job->mask_batch + h * job->mask_head + q0 * job->mask_row + k0 * job->mask_key;
     const int64_t step = job->mask_key, rows = job->mask_row ? x->rows : 1;
-    T *line = x->turned, *columns = line + (int64_t)TD_KEY_ROWS * (WIDEST / sizeof(T));
+    T *line = x->transposed, *columns = line + (int64_t)TD_KEY_ROWS * (WIDEST / sizeof(T));
     for (int64_t r = 0; r < rows; r++, line += TD_KEY_ROWS)
-        if (job->truths) {
+        if (job->masked_by_bool) {
             const uint8_t *m = (const uint8_t *)job->mask + at + r * job->mask_row;
 #pragma omp simd
             for (int c = 0; c < keys; c++)
@@ -289,11 +289,11 @@ static void N(mask_columns)(const td_attention_job *job, int64_t b, int64_t h, i
                 line[c] = m[c * step];
         }
     if (rows > 1)
-        OWN->N(pack)(rows, keys, (td_matrix){x->turned, 1, TD_KEY_ROWS}, columns);
+        OWN->N(pack)(rows, keys, (td_matrix){x->transposed, 1, TD_KEY_ROWS}, columns);
     for (int c = 0; c < keys; c++) {
         T *s = x->s + c * x->lanes;
-        const T *m = columns + c * x->lanes, one = x->turned[c];
-        if (rows > 1 && job->truths)
+        const T *m = columns + c * x->lanes, one = x->transposed[c];
+        if (rows > 1 && job->masked_by_bool)
 #pragma omp simd
             for (int l = 0; l < x->lanes; l++)
                 s[l] = m[l] < 0 ? none : s[l];
@@ -304,7 +304,7 @@ static void N(mask_columns)(const td_attention_job *job, int64_t b, int64_t h, i
         else
 #pragma omp simd
             for (int l = 0; l < x->lanes; l++)
-                s[l] = job->truths && one < 0 ? none : s[l] + one;
+                s[l] = job->masked_by_bool && one < 0 ? none : s[l] + one;
     }
 }
 
@@ -351,8 +351,8 @@ static bool N(exponentials)(N(block) *x, int keys)
 /* [width][lanes], times the block's factors, back to rows, panel by panel. */
 static void N(to_rows)(td_heads rows, int64_t b, int64_t h, int64_t q0, int64_t width, const T *columns, N(block) *x)
 {
-    OWN->N(pack)(width, x->rows, (td_matrix){columns, 1, x->lanes}, x->turned);
-    const T *from = x->turned;
+    OWN->N(pack)(width, x->rows, (td_matrix){columns, 1, x->lanes}, x->transposed);
+    const T *from = x->transposed;
     for (int64_t j = 0, step; j < width; j += step) {
         step = td_gemm_panel(width - j, VBYTES / sizeof(T), OWN->vectors);
         const int64_t n = width - j < step ? width - j : step;
@@ -435,7 +435,7 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
 {
     int64_t kv = h / (job->g.heads / job->g.kv_heads);
     const T *lse = (const T *)job->lse + (b * job->g.heads + h) * job->g.queries + q0;
-    td_matrix grad = {AT(job->grad, b, h, q0), job->grad.row, 1}, tile = {p, TD_KEY_TILE, 1}, turned = {p, 1,
+    td_matrix grad = {AT(job->grad, b, h, q0), job->grad.row, 1}, tile = {p, TD_KEY_TILE, 1}, transposed = {p, 1,
         TD_KEY_TILE};
     N(scores)(job, b, h, q0, rows, k0, columns, p);
     for (int r = 0; r < rows; r++) {
@@ -444,7 +444,7 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
         const int seen = N(trim)(job, q0 + r, k0, columns, row);
         N(td_exp_less)(row, shift, row, seen);
     }
-    N(td_gemm)(columns, job->g.value_width, rows, 1, turned, grad, 1, AT(job->dv, b, kv, k0), job->dv.row);
+    N(td_gemm)(columns, job->g.value_width, rows, 1, transposed, grad, 1, AT(job->dv, b, kv, k0), job->dv.row);
     N(td_gemm)(rows, columns, job->g.value_width, 1, grad, (td_matrix){AT(job->v, b, kv, k0), 1, job->v.row}, 0, dp,
                TD_KEY_TILE);
     const T scale = (T)job->g.scale;
@@ -460,7 +460,7 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
     N(td_gemm)(rows, job->g.width, columns, 1, tile, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, 1, AT(job->dq, b,
         h, q0),
                job->dq.row);
-    N(td_gemm)(columns, job->g.width, rows, 1, turned, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1}, 1, AT(job->dk,
+    N(td_gemm)(columns, job->g.width, rows, 1, transposed, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1}, 1, AT(job->dk,
         b, kv, k0),
                job->dk.row);
 }
@@ -534,9 +534,9 @@ static void N(backward_columns)(const td_attention_job *job, int64_t b, int64_t 
             N(td_exp_columns)(x->s + v, lanes, keys, x->top + v, x->sum + v);
         N(gather)(x, keys, job->g.value_width, x->grad_rows, seen - k0, AT(job->dv, b, kv, k0), job->dv.row);
         N(multiply)(keys, job->g.value_width, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1}, x->out, lanes, false,
-                    x->turned);
+                    x->transposed);
         T *p = x->s;
-        const T *slope = x->turned;
+        const T *slope = x->transposed;
         for (int c = 0; c < keys; c++, p += lanes, slope += lanes)
 #pragma omp simd
             for (int l = 0; l < lanes; l++)
@@ -550,15 +550,15 @@ static void N(backward_columns)(const td_attention_job *job, int64_t b, int64_t 
     N(to_rows)(job->dq, b, h, q0, job->g.width, x->dq, x);
 }
 
-/* Room for a block: of all parts, or of as many as going forward takes. */
-static T *N(room)(const td_attention_job *job, bool back, N(block) *x, size_t *bytes)
+/* Workspace for a block: of all parts, or of as many as the forward pass takes. */
+static T *N(workspace)(const td_attention_job *job, bool back, N(block) *x, size_t *bytes)
 {
     const int64_t most = WIDEST / sizeof(T), wide = job->g.width > job->g.value_width ? job->g.width : job->g.value_width;
     const int64_t width = job->g.width * most, values = job->g.value_width * most, tile = TD_KEY_ROWS * most;
-    const int64_t turned = (wide + 2 * most) * most > 2 * tile ? (wide + 2 * most) * most : 2 * tile;
+    const int64_t transposed = (wide + 2 * most) * most > 2 * tile ? (wide + 2 * most) * most : 2 * tile;
     const int64_t rows = 2 * most * most;       /* panels of rows are filled up */
     const struct { T **part; int64_t size; } parts[] = {
-        {&x->s, tile}, {&x->out, values}, {&x->q, width}, {&x->turned, turned},
+        {&x->s, tile}, {&x->out, values}, {&x->q, width}, {&x->transposed, transposed},
         {&x->dq, width}, {&x->q_rows, width + rows}, {&x->grad_rows, values + rows},
     };
     const int n = back ? 7 : 4;
@@ -568,10 +568,10 @@ static T *N(room)(const td_attention_job *job, bool back, N(block) *x, size_t *b
     if (!job->columns)
         total = TD_QUERY_TILE * TD_KEY_TILE * (1 + back);
     *bytes = (size_t)total * sizeof(T);
-    T *room = td_mem_alloc(*bytes), *at = room;
-    for (int i = 0; room && i < n; at += parts[i++].size)
+    T *workspace = td_mem_alloc(*bytes), *at = workspace;
+    for (int i = 0; workspace && i < n; at += parts[i++].size)
         *parts[i].part = at;
-    return room;
+    return workspace;
 }
 
 /* Tasks [from, to): blocks of queries, head after head. */
@@ -581,8 +581,8 @@ static void N(forward)(void *context, int64_t from, int64_t to)
     const int64_t tile = job->query_tile, blocks = td_ceil_div(job->g.queries, tile);
     N(block) x;
     size_t bytes;
-    T *room = N(room)(job, false, &x, &bytes);
-    if (!room) {
+    T *workspace = N(workspace)(job, false, &x, &bytes);
+    if (!workspace) {
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
         return;
     }
@@ -592,9 +592,9 @@ static void N(forward)(void *context, int64_t from, int64_t to)
         if (job->columns)
             N(query_columns)(job, b, h, q0, rows, &x);
         else
-            N(query_rows)(job, b, h, q0, rows, room);
+            N(query_rows)(job, b, h, q0, rows, workspace);
     }
-    td_mem_free(room, bytes);
+    td_mem_free(workspace, bytes);
 }
 
 /* Tasks [from, to): heads of keys, each with all the heads of queries that share it.  Rows of dk and dv are written by the first
@@ -605,8 +605,8 @@ static void N(backward)(void *context, int64_t from, int64_t to)
     const int64_t group = job->g.heads / job->g.kv_heads, tile = job->query_tile;
     N(block) x;
     size_t bytes;
-    T *room = N(room)(job, true, &x, &bytes);
-    if (!room) {
+    T *workspace = N(workspace)(job, true, &x, &bytes);
+    if (!workspace) {
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
         return;
     }
@@ -626,9 +626,9 @@ static void N(backward)(void *context, int64_t from, int64_t to)
         }
         for (int64_t h = kv * group; !job->columns && h < (kv + 1) * group; h++)
             for (int64_t q0 = 0; q0 < job->g.queries; q0 += tile)
-                N(backward_rows)(job, b, h, q0, (int)(job->g.queries - q0 < tile ? job->g.queries - q0 : tile), room);
+                N(backward_rows)(job, b, h, q0, (int)(job->g.queries - q0 < tile ? job->g.queries - q0 : tile), workspace);
     }
-    td_mem_free(room, bytes);
+    td_mem_free(workspace, bytes);
 }
 #undef AT
 #endif

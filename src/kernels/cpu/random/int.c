@@ -265,14 +265,14 @@ static void count_up(td_dtype dtype, void *out, int64_t n)
 /* By the size of an element: shuffling needs no values.  From UINT32_MAX / 20 on PyTorch draws 64 bits for each index. */
 int td_fill_randperm(td_generator *g, td_dtype dtype, void *out, int64_t n)
 {
-    static const struct { const char *limit, *name; } told[] = {{"2049", "Half"}, {"", ""}, {"2^24+1", "Float"},
+    static const struct { const char *limit, *name; } limits[] = {{"2049", "Half"}, {"", ""}, {"2^24+1", "Float"},
                                                                 {"2^53+1", "Double"}};
     if (n < 0)
         return td_error(TD_E_RUNTIME, "randperm: n must be non-negative, got %lld", (long long)n);
     if (td_dtype_is_floating(dtype)) {
         if (dtype != TD_BF16 && n > (INT64_C(1) << digits(dtype)) + 1)
-            return td_error(TD_E_RUNTIME, "n cannot be greater than %s for %s type.", told[dtype - TD_F16].limit,
-                            told[dtype - TD_F16].name);
+            return td_error(TD_E_RUNTIME, "n cannot be greater than %s for %s type.", limits[dtype - TD_F16].limit,
+                            limits[dtype - TD_F16].name);
     } else if (dtype == TD_BOOL || dtype > TD_I64) {
         return td_random_no_kernel("randperm", dtype);
     } else if (n - 1 > largest(dtype)) {

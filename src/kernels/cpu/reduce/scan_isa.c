@@ -37,7 +37,7 @@ typedef struct { double re, im; } c128;
 
 /* The loop of all scans: SETUP makes column i's accumulator, STEP takes row r of it.  A tile's accumulators, 128 numbers, stay in the
  * first cache while rows stream by.  Single columns have a loop apart, whose accumulator stays in a register. */
-#define WALK(T, A, SETUP, STEP)                                                                 \
+#define ITERATE(T, A, SETUP, STEP)                                                                 \
     const td_scan_job *w = context;                                                             \
     for (int64_t item = from; item < to; item++) {                                              \
         int64_t first = item % w->tiles * TD_SCAN_TILE, left = w->inner - first;                \
@@ -75,7 +75,7 @@ typedef struct { double re, im; } c128;
 #define REALS(T, name, A)                                                                               \
     static void cumsum_columns_##name(void *context, int64_t from, int64_t to)                          \
     {                                                                                                   \
-        WALK(T, A, acc[i] = 0, out[i] = (T)(acc[i] += x[i]))                                            \
+        ITERATE(T, A, acc[i] = 0, out[i] = (T)(acc[i] += x[i]))                                            \
     }                                                                                                   \
     static void cumsum_##name(void *context, int64_t from, int64_t to)                                  \
     {                                                                                                   \
@@ -99,21 +99,21 @@ typedef struct { double re, im; } c128;
     }                                                                                                   \
     static void cumprod_##name(void *context, int64_t from, int64_t to)                                 \
     {                                                                                                   \
-        WALK(T, A, acc[i] = 1, out[i] = (T)(acc[i] *= x[i]))                                            \
+        ITERATE(T, A, acc[i] = 1, out[i] = (T)(acc[i] *= x[i]))                                            \
     }                                                                                                   \
     static void linear_##name(void *context, int64_t from, int64_t to)                                  \
     {                                                                                                   \
-        WALK(T, A, acc[i] = 0, out[i] = (T)(acc[i] = x[i] + acc[i] * ((const T *)w->c)[place + i]))     \
+        ITERATE(T, A, acc[i] = 0, out[i] = (T)(acc[i] = x[i] + acc[i] * ((const T *)w->c)[place + i]))     \
     }                                                                                                   \
     static void cummax_##name(void *context, int64_t from, int64_t to)                                  \
     {                                                                                                   \
-        WALK(T, T, (acc[i] = x[i], where[i] = 0),                                                       \
+        ITERATE(T, T, (acc[i] = x[i], where[i] = 0),                                                       \
              int take = (x[i] >= acc[i]) | (x[i] != x[i]);                                              \
              out[i] = acc[i] = take ? x[i] : acc[i]; w->at[place + i] = where[i] = take ? r : where[i]) \
     }                                                                                                   \
     static void cummin_##name(void *context, int64_t from, int64_t to)                                  \
     {                                                                                                   \
-        WALK(T, T, (acc[i] = x[i], where[i] = 0),                                                       \
+        ITERATE(T, T, (acc[i] = x[i], where[i] = 0),                                                       \
              int take = (x[i] <= acc[i]) | (x[i] != x[i]);                                              \
              out[i] = acc[i] = take ? x[i] : acc[i]; w->at[place + i] = where[i] = take ? r : where[i]) \
     }
@@ -176,7 +176,7 @@ enum { STRETCH = 64, CLOSE = 16 };
                                         (T *)job->out + item * length + first, job->sign, length);  \
             return;                                                                                 \
         }                                                                                           \
-        WALK(T, double, acc[i] = -__builtin_inf(), out[i] = (T)(acc[i] = log_of_sum(acc[i], x[i]))) \
+        ITERATE(T, double, acc[i] = -__builtin_inf(), out[i] = (T)(acc[i] = log_of_sum(acc[i], x[i]))) \
     }
 LOGCUMSUMEXP(float, f32)
 LOGCUMSUMEXP(double, f64)
@@ -193,23 +193,23 @@ static inline double _Complex complex_log_of_sum(double _Complex a, c128 b_)
 /* Complex numbers are computed in double precision, whatever they are stored in. */
 static void logcumsumexp_c128(void *context, int64_t from, int64_t to)
 {
-    WALK(c128, double _Complex, acc[i] = __builtin_complex(-__builtin_inf(), 0.0), acc[i] = complex_log_of_sum(acc[i], x[i]);
-         out[i] = ((c128){__real__ acc[i], __imag__ acc[i]}))
+    ITERATE(c128, double _Complex, acc[i] = __builtin_complex(-__builtin_inf(), 0.0), acc[i] = complex_log_of_sum(acc[i], x[i]);
+            out[i] = ((c128){__real__ acc[i], __imag__ acc[i]}))
 }
 
 static inline c128 times(c128 a, c128 b) { return (c128){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 static inline c128 plus(c128 a, c128 b) { return (c128){a.re + b.re, a.im + b.im}; }
 static void cumsum_c128(void *context, int64_t from, int64_t to)
 {
-    WALK(c128, c128, acc[i] = ((c128){0, 0}), out[i] = acc[i] = plus(acc[i], x[i]))
+    ITERATE(c128, c128, acc[i] = ((c128){0, 0}), out[i] = acc[i] = plus(acc[i], x[i]))
 }
 static void cumprod_c128(void *context, int64_t from, int64_t to)
 {
-    WALK(c128, c128, acc[i] = ((c128){1, 0}), out[i] = acc[i] = times(acc[i], x[i]))
+    ITERATE(c128, c128, acc[i] = ((c128){1, 0}), out[i] = acc[i] = times(acc[i], x[i]))
 }
 static void linear_c128(void *context, int64_t from, int64_t to)
 {
-    WALK(c128, c128, acc[i] = ((c128){0, 0}),
+    ITERATE(c128, c128, acc[i] = ((c128){0, 0}),
          out[i] = acc[i] = plus(x[i], times(acc[i], ((const c128 *)w->c)[place + i])))
 }
 

@@ -170,8 +170,8 @@ void td_order_row_by_buckets(td_sorter *s, const void *row, void *values, int64_
     work w = {.a = a, .to = (uint64_t *)s->spare, .which = (uint8_t *)a, .n = s->n, .s = s, .row = row, .values = values,
               .indices = indices};
     fill_buckets(&w);
-    s->telling = true;
+    s->exact_keys = true;
     for (int64_t part = 0; part < w.parts; part++)
-        s->telling &= !w.mute[part];
+        s->exact_keys &= !w.mute[part];
     empty_buckets(&w);
 }

@@ -378,7 +378,7 @@ static bool is_mute(const float *x, int64_t n)
 static void take_block(const td_sorter *s, const void *row, int64_t from, int64_t to, void *out, const int64_t *indices)
 {
     const uint64_t *pairs = (const uint64_t *)s->pairs;
-    if (s->telling && td_itemsizes[s->dtype] == 4) {
+    if (s->exact_keys && td_itemsizes[s->dtype] == 4) {
         const uint32_t flip = s->descending ? UINT32_MAX : 0;
         uint32_t *values = out;
         switch (s->dtype) {
@@ -386,7 +386,7 @@ static void take_block(const td_sorter *s, const void *row, int64_t from, int64_
         case TD_I32: BLOCK_OF(key ^ TOP32);
         default:     BLOCK_OF(key >> 31 ? key ^ TOP32 : ~key);
         }
-    } else if (s->telling && td_itemsizes[s->dtype] == 8) {
+    } else if (s->exact_keys && td_itemsizes[s->dtype] == 8) {
         const uint64_t flip = (s->descending ? UINT64_MAX : 0) ^ (s->dtype == TD_I64 ? TOP64 : 0);
         for (int64_t i = from; i < to; i++)
             ((uint64_t *)out)[i] = ((pairs[i] >> 32) + s->low) ^ flip;

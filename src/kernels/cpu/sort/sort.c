@@ -179,7 +179,7 @@ static void order_wide(td_sorter *s, const void *row)
         order(pairs + i, spare, end - i);
     }
     s->narrow = true;
-    s->telling = !shift && s->dtype != TD_F64;
+    s->exact_keys = !shift && s->dtype != TD_F64;
     s->low = low;
 }
 
@@ -197,7 +197,7 @@ void td_sorter_sort(td_sorter *s, const void *row, void *values, int64_t *indice
         order_wide(s, row);
     } else {
         td_sorter_load(s, row);
-        s->telling = s->narrow && !(s->dtype == TD_F32 && table->mute(row, s->n));
+        s->exact_keys = s->narrow && !(s->dtype == TD_F32 && table->mute(row, s->n));
         if (s->narrow)
             td_order_by_halves((uint64_t *)s->pairs, (uint64_t *)s->spare, s->n);
         else

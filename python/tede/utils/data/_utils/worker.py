@@ -67,7 +67,7 @@ def _seed_all(base_seed, worker_id):
 
 @dataclass
 class Job:
-    """What a worker is told once, at its start."""
+    """What a worker is passed once, at its start."""
     iterable: bool
     dataset: object
     auto_collation: bool

@@ -15,7 +15,7 @@ def new_seed():
 
 
 class Shuffling:
-    """What pipes that shuffle have in common: whether they do, the next walk's seed (None: a new one), a generator."""
+    """What pipes that shuffle have in common: whether they do, the next iteration's seed (None: a new one), a generator."""
 
     def __init__(self):
         super().__init__()

@@ -10,8 +10,8 @@ from tede.utils.data.datapipes.utils.decoder import Decoder, basichandlers, exte
 __all__ = ["FileListerIterDataPipe", "FileOpenerIterDataPipe", "RoutedDecoderIterDataPipe", "StreamReaderIterDataPipe"]
 
 
-class _Told(IterDataPipe):
-    """A pipe whose length is what it was told, -1 for none."""
+class _GivenLength(IterDataPipe):
+    """A pipe whose length is an argument, -1 for none."""
 
     def __len__(self):
         if self.length == -1:
@@ -20,7 +20,7 @@ class _Told(IterDataPipe):
 
 
 @functional_datapipe("list_files")
-class FileListerIterDataPipe(_Told):
+class FileListerIterDataPipe(_GivenLength):
     """The paths of files in folders, of those that fit one of the patterns `masks`."""
 
     def __init__(self, root=".", masks="", *, recursive=False, abspath=False, non_deterministic=False, length=-1):
@@ -36,7 +36,7 @@ class FileListerIterDataPipe(_Told):
 
 
 @functional_datapipe("open_files")
-class FileOpenerIterDataPipe(_Told):
+class FileOpenerIterDataPipe(_GivenLength):
     """(path, stream) of each path."""
 
     def __init__(self, datapipe, mode="r", encoding=None, length=-1):

@@ -51,7 +51,7 @@ class MapperMapDataPipe(MapDataPipe):
 
 
 class ShufflerIterDataPipe(Shuffling, IterDataPipe):
-    """The items in random order: a pipe to be walked through."""
+    """The items in random order: a pipe to be iterated."""
 
     def __init__(self, datapipe, *, indices=None):
         super().__init__()

@@ -17,7 +17,7 @@ def validate_input_col(fn, input_col):
     try:
         parameters = inspect.signature(fn).parameters.values()
     except ValueError:
-        return      # a builtin that doesn't tell
+        return      # a builtin without a signature
     given = len(input_col) if isinstance(input_col, (list, tuple)) else 1
     inner = fn.func if isinstance(fn, functools.partial) else fn
     name = getattr(inner, "__name__", repr(inner))
@@ -55,7 +55,7 @@ def match_masks(name, masks):
 
 
 def get_file_pathnames_from_root(root, masks, recursive=False, abspath=False, non_deterministic=False):
-    """The paths of the files at or under `root` whose names fit, in the order of names unless told otherwise."""
+    """The paths of the files at or under `root` whose names fit, in the order of names by default."""
     def fail(error):
         warnings.warn(f"{error.filename} : {error.strerror}", stacklevel=2)
         raise error

@@ -1,15 +1,15 @@
-"""Which place `nearest` takes where a position falls on the edge between two: for doubles that is decided in float."""
+"""Which element `nearest` takes where a position falls on the edge between two: for doubles that is decided in float."""
 import pytest
 
 
-@pytest.mark.parametrize("mode, size, wanted, at, place", [("nearest", 70, 200, 180, 63), ("nearest", 300, 93, 31, 100)])
-def test_place_on_an_edge(lib, mode, size, wanted, at, place):
+@pytest.mark.parametrize("mode, size, wanted, at, element", [("nearest", 70, 200, 180, 63), ("nearest", 300, 93, 31, 100)])
+def test_element_on_an_edge(lib, mode, size, wanted, at, element):
     for dtype in (lib.float32, lib.float64):
         x = lib.arange(size, dtype=dtype).reshape(1, 1, size)
-        assert lib.nn.functional.interpolate(x, size=wanted, mode=mode)[0, 0, at].item() == place
+        assert lib.nn.functional.interpolate(x, size=wanted, mode=mode)[0, 0, at].item() == element
 
 
-def test_gradients_take_places_of_a_float_scale(lib):
+def test_gradients_go_to_elements_of_a_float_scale(lib):
     x = lib.arange(170, dtype=lib.float64).reshape(1, 1, 170).requires_grad_()
     y = lib.nn.functional.interpolate(x, size=235, mode="nearest-exact")
     y.backward(lib.arange(1, 236, dtype=lib.float64).reshape(1, 1, 235))

@@ -1,7 +1,7 @@
 /* Python functions of the package whose calls a __torch_function__ may take over: torch.nn.functional's.
  *
- * A class or a mode is to be told of F.relu, not of the operator within.  The object asks the arguments and goes on to
- * the function it stands for, some 15 ns; asking in the function's own first line would take 40, a wrapper in Python
+ * A __torch_function__ must be passed F.relu, not the operator within.  The object checks the arguments for overrides and calls
+ * the function that it wraps, which takes some 15 ns; the check in the function's first line would take 40, a wrapper in Python
  * 100.  All that is looked up on it comes from the function, but for the module, where pickle finds the object again. */
 #include "binding.h"
 
@@ -9,7 +9,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject      *function, *module, *weakrefs, *dict;
-} AskingObject;
+} OverridableObject;
 
 static bool taken_over(PyObject *const *args, Py_ssize_t n)
 {
@@ -22,7 +22,7 @@ static bool taken_over(PyObject *const *args, Py_ssize_t n)
 }
 static PyObject *call(PyObject *o, PyObject *const *args, size_t flags, PyObject *kwnames)
 {
-    AskingObject *self = (AskingObject *)o;
+    OverridableObject *self = (OverridableObject *)o;
     Py_ssize_t nargs = PyVectorcall_NARGS(flags);
     if (TD_UNLIKELY(taken_over(args, nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0))) && !td_py_take_hop())
         return td_py_override(o, args, nargs, kwnames);
@@ -32,9 +32,9 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t flags, PyObject
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     PyObject *function, *module;
-    if (!td_py_no_keywords("asking", kw) || !PyArg_ParseTuple(args, "OU:asking", &function, &module))
+    if (!td_py_no_keywords("overridable", kw) || !PyArg_ParseTuple(args, "OU:overridable", &function, &module))
         return NULL;
-    AskingObject *self = (AskingObject *)type->tp_alloc(type, 0);
+    OverridableObject *self = (OverridableObject *)type->tp_alloc(type, 0);
     if (self) {
         self->call = call;
         self->function = Py_NewRef(function);
@@ -44,19 +44,19 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
 }
 static int traverse(PyObject *o, visitproc visit, void *arg)
 {
-    Py_VISIT(((AskingObject *)o)->function);
-    Py_VISIT(((AskingObject *)o)->dict);
+    Py_VISIT(((OverridableObject *)o)->function);
+    Py_VISIT(((OverridableObject *)o)->dict);
     return 0;
 }
 /* Cycles can only go through what a program has set: the function is used until the end. */
 static int clear(PyObject *o)
 {
-    Py_CLEAR(((AskingObject *)o)->dict);
+    Py_CLEAR(((OverridableObject *)o)->dict);
     return 0;
 }
 static void dealloc(PyObject *o)
 {
-    AskingObject *self = (AskingObject *)o;
+    OverridableObject *self = (OverridableObject *)o;
     PyObject_GC_UnTrack(o);
     if (self->weakrefs)
         PyObject_ClearWeakRefs(o);
@@ -72,7 +72,7 @@ static PyObject *getattro(PyObject *o, PyObject *name)
     if (found || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return found;
     PyErr_Clear();
-    return PyObject_GetAttr(((AskingObject *)o)->function, name);
+    return PyObject_GetAttr(((OverridableObject *)o)->function, name);
 }
 static PyObject *repr(PyObject *o)
 {
@@ -89,18 +89,18 @@ static PyObject *reduce(PyObject *o, PyObject *unused)
 static PyObject *get_doc(PyObject *o, void *unused)
 {
     (void)unused;
-    return PyObject_GetAttrString(((AskingObject *)o)->function, "__doc__");
+    return PyObject_GetAttrString(((OverridableObject *)o)->function, "__doc__");
 }
 static int set_doc(PyObject *o, PyObject *value, void *unused)
 {
     (void)unused;
-    return PyObject_SetAttrString(((AskingObject *)o)->function, "__doc__", value ? value : Py_None);
+    return PyObject_SetAttrString(((OverridableObject *)o)->function, "__doc__", value ? value : Py_None);
 }
 
 static PyObject *get_module(PyObject *o, void *unused)
 {
     (void)unused;
-    PyObject *module = ((AskingObject *)o)->module;
+    PyObject *module = ((OverridableObject *)o)->module;
     const char *name = PyUnicode_AsUTF8(module);
     if (name && strncmp(name, "tede.", 5) == 0)
         return PyUnicode_FromFormat("%s%s", td_py_package, name + 4);
@@ -117,16 +117,16 @@ static PyGetSetDef properties[] = {
     {NULL},
 };
 static PyMemberDef members[] = {
-    {"__wrapped__", T_OBJECT, offsetof(AskingObject, function), READONLY, NULL},
+    {"__wrapped__", T_OBJECT, offsetof(OverridableObject, function), READONLY, NULL},
     {NULL},
 };
-static PyTypeObject asking_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.asking",
-    .tp_basicsize = sizeof(AskingObject),
+static PyTypeObject overridable_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.overridable",
+    .tp_basicsize = sizeof(OverridableObject),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_vectorcall_offset = offsetof(AskingObject, call),
-    .tp_weaklistoffset = offsetof(AskingObject, weakrefs),
-    .tp_dictoffset = offsetof(AskingObject, dict),
+    .tp_vectorcall_offset = offsetof(OverridableObject, call),
+    .tp_weaklistoffset = offsetof(OverridableObject, weakrefs),
+    .tp_dictoffset = offsetof(OverridableObject, dict),
     .tp_call = PyVectorcall_Call,
     .tp_new = new,
     .tp_dealloc = dealloc,
@@ -139,7 +139,7 @@ static PyTypeObject asking_type = {
     .tp_members = members,
 };
 
-int td_py_asking_init(PyObject *module)
+int td_py_overridable_init(PyObject *module)
 {
-    return PyModule_AddType(module, &asking_type);
+    return PyModule_AddType(module, &overridable_type);
 }

@@ -1,7 +1,7 @@
-"""aten::size, sym_size, is_contiguous, prim::device and the like: questions about a tensor that have operators' names.
+"""Metadata queries as operators: aten::size, sym_size, is_contiguous, prim::device and the like.
 
-They compute nothing and are never dispatched; each asks the tensor. They have names since a class that was made with
-dispatch_sizes_strides_policy, dispatch_device or dispatch_layout gets them in its __torch_dispatch__ (questions.c)."""
+They compute nothing and are never dispatched; each reads an attribute of the tensor. They have names since a class that was made with
+dispatch_sizes_strides_policy, dispatch_device or dispatch_layout gets them in its __torch_dispatch__ (metadata.c)."""
 import tede
 from tede import _C
 from tede._overloads import OpOverload, OpOverloadPacket
@@ -21,7 +21,7 @@ def _dense(x):
     return True
 
 
-# schema -> the question
+# schema -> the query
 _ATEN = {
     "dim(Tensor self) -> int": lambda x: x.dim(),
     "is_contiguous(Tensor self) -> bool": lambda x: x.is_contiguous(),
@@ -47,19 +47,19 @@ _PRIM = {
     "dtype(Tensor a) -> int": lambda x: x.dtype,
     "data(Tensor(a) a) -> Tensor(a)": lambda x: x.data,
 }
-_BY_NAME = {space: {schema.partition("(")[0]: (schema, ask) for schema, ask in table.items()}
+_BY_NAME = {space: {schema.partition("(")[0]: (schema, query) for schema, query in table.items()}
             for space, table in (("aten", _ATEN), ("prim", _PRIM))}
 
 
-class _Question(OpOverload):
-    def __init__(self, packet, full, schema, ask):
-        self._ask = ask
+class _Query(OpOverload):
+    def __init__(self, packet, full, schema, query):
+        self._query = query
         super().__init__(packet, full, schema, 0)
 
     def _find(self, full):
-        return self.ask
+        return self.query
 
-    def ask(self, /, *args, **kwargs):
+    def query(self, /, *args, **kwargs):
         if _C._has_torch_function(args[:1]):
             return _C._handle_torch_function(self, args[:1], *args, **kwargs)
         names = [a.name for a in self._schema.arguments]
@@ -68,22 +68,22 @@ class _Question(OpOverload):
         if not isinstance(x, tede.Tensor) or len(args) > len(names) or not values.keys() <= set(names):
             raise RuntimeError(f"{self._name}() Expected a value of type 'Tensor' for argument '{names[0]}' but instead found type "
                                f"'{type(x).__name__}'.\nDeclaration: {self._schema}")
-        return self._ask(x, **values)
+        return self._query(x, **values)
 
     def has_kernel_for_dispatch_key(self, key):
         return getattr(key, "name", key) == "CompositeImplicitAutograd"
 
 
-class _QuestionPacket(OpOverloadPacket):
+class _QueryPacket(OpOverloadPacket):
     def __init__(self, namespace, name):
         super().__init__(namespace, name)
-        self._questions = {full.partition(".")[2]: entry for full, entry in _BY_NAME[namespace].items()
+        self._queries = {full.partition(".")[2]: entry for full, entry in _BY_NAME[namespace].items()
                            if full.partition(".")[0] == name}
 
     def __call__(self, /, *args, **kwargs):
         if _C._has_torch_function(args[:1]):
             return _C._handle_torch_function(self, args[:1], *args, **kwargs)
-        overloads = [getattr(self, name or "default") for name in self._questions]
+        overloads = [getattr(self, name or "default") for name in self._queries]
         for overload in overloads[1:]:
             if len(args) + len(kwargs) == len(overload._schema.arguments):
                 return overload(*args, **kwargs)
@@ -95,14 +95,14 @@ class _QuestionPacket(OpOverloadPacket):
 
     @property
     def _overload_names(self):
-        return list(self._questions)
+        return list(self._queries)
 
     def _made_of(self, name, full):
-        entry = self._questions.get("" if name == "default" else name)
-        return entry and _Question(self, full, *entry)
+        entry = self._queries.get("" if name == "default" else name)
+        return entry and _Query(self, full, *entry)
 
 
 def packet(namespace, name):
-    """The packet of a question, or None."""
+    """The packet of a query, or None."""
     names = {full.partition(".")[0] for full in _BY_NAME.get(namespace, ())}
-    return _QuestionPacket(namespace, name) if name in names else None
+    return _QueryPacket(namespace, name) if name in names else None

@@ -1,10 +1,10 @@
-"""What a class is asked for instead of the tensor: dispatch_sizes_strides_policy, dispatch_device, dispatch_layout."""
+"""Metadata that a class is queried for instead of the tensor: dispatch_sizes_strides_policy, dispatch_device, dispatch_layout."""
 import pytest
 
 
-def asked(lib, answers, log=None, hollow=True, **policy):
-    """An object of 2 x 3 whose class answers by the names of what it is asked."""
-    class Asked(lib.Tensor):
+def queried(lib, answers, log=None, hollow=True, **policy):
+    """An object of 2 x 3 whose class answers by the names of the queries."""
+    class Queried(lib.Tensor):
         __torch_function__ = lib._C._disabled_torch_function_impl
 
         @classmethod
@@ -14,8 +14,8 @@ def asked(lib, answers, log=None, hollow=True, **policy):
             return answers.get(str(func), answers.get("else"))
 
     if hollow:
-        return lib.Tensor._make_wrapper_subclass(Asked, (2, 3), **policy)
-    return lib.Tensor._make_subclass(Asked, lib.zeros(2, 3), False, **policy)
+        return lib.Tensor._make_wrapper_subclass(Queried, (2, 3), **policy)
+    return lib.Tensor._make_subclass(Queried, lib.zeros(2, 3), False, **policy)
 
 
 ANSWERS = {"aten.sym_size.default": (4, 5, 6), "aten.dim.default": 3, "aten.sym_numel.default": 120, "aten.numel.default": 120,
@@ -25,7 +25,7 @@ ANSWERS = {"aten.sym_size.default": (4, 5, 6), "aten.dim.default": 3, "aten.sym_
 
 @pytest.mark.parametrize("hollow", [True, False])
 def test_strides_alone(lib, hollow):
-    x = asked(lib, ANSWERS, hollow=hollow, dispatch_sizes_strides_policy="strides")
+    x = queried(lib, ANSWERS, hollow=hollow, dispatch_sizes_strides_policy="strides")
     assert (x.shape, x.size(0), x.dim(), x.numel(), x.storage_offset(), len(x)) == ((2, 3), 2, 2, 6, 0, 2)
     assert (x.stride(), x.stride(0), x.stride(-1)) == ((50, 10, 1), 50, 1)
     assert not x.is_contiguous() and x.is_contiguous(memory_format=lib.channels_last)
@@ -33,7 +33,7 @@ def test_strides_alone(lib, hollow):
 
 @pytest.mark.parametrize("hollow", [True, False])
 def test_sizes_and_strides(lib, hollow):
-    x = asked(lib, ANSWERS, hollow=hollow, dispatch_sizes_strides_policy="sizes")
+    x = queried(lib, ANSWERS, hollow=hollow, dispatch_sizes_strides_policy="sizes")
     assert type(x.shape) is lib.Size and x.shape == (4, 5, 6) and x.size() == (4, 5, 6)
     assert (x.size(1), x.size(-1), x.dim(), x.ndim, x.numel(), x.nelement(), x.storage_offset(), len(x), x.nbytes) == \
         (5, 6, 3, 3, 120, 120, 7, 4, 480)
@@ -44,7 +44,7 @@ def test_sizes_and_strides(lib, hollow):
 
 def test_what_is_asked(lib):
     log = []
-    x = asked(lib, ANSWERS, log, dispatch_sizes_strides_policy="sizes")
+    x = queried(lib, ANSWERS, log, dispatch_sizes_strides_policy="sizes")
     for ask, operators in ((lambda: x.size(0), ["aten.dim.default", "aten.sym_size.default"]), (lambda: x.shape, ["aten.sym_size.default"]),
                            (lambda: x.numel(), ["aten.sym_numel.default"]), (lambda: x.nbytes, ["aten.numel.default"]),
                            (lambda: x.is_contiguous(memory_format=lib.contiguous_format), ["aten.is_contiguous.default"]),
@@ -58,23 +58,23 @@ def test_what_is_asked(lib):
 
 
 def test_none_means_as_it_was_made(lib):
-    x = asked(lib, {}, dispatch_sizes_strides_policy="sizes")
+    x = queried(lib, {}, dispatch_sizes_strides_policy="sizes")
     assert (x.shape, x.stride(), x.numel(), x.storage_offset(), x.is_contiguous()) == ((2, 3), (3, 1), 6, 0, True)
     with pytest.raises(RuntimeError, match="dim returned invalid type NoneType, expected int"):
         x.dim()
 
 
 def test_device_and_layout(lib):
-    x = asked(lib, {"prim.device.default": lib.device("meta"), "prim.layout.default": lib.sparse_csr}, dispatch_device=True,
+    x = queried(lib, {"prim.device.default": lib.device("meta"), "prim.layout.default": lib.sparse_csr}, dispatch_device=True,
               dispatch_layout=True)
     assert x.device == lib.device("meta") and x.is_meta and not x.is_cpu and x.layout == lib.sparse_csr and x.is_sparse_csr
-    x = asked(lib, {}, dispatch_layout=True)
+    x = queried(lib, {}, dispatch_layout=True)
     with pytest.raises(RuntimeError, match="layout returned invalid type NoneType, expected Layout"):
         x.layout
 
 
 def test_nobody_answers(lib):
-    x = asked(lib, {"else": NotImplemented}, dispatch_sizes_strides_policy="sizes", dispatch_device=True)
+    x = queried(lib, {"else": NotImplemented}, dispatch_sizes_strides_policy="sizes", dispatch_device=True)
     for ask, name in ((x.size, "aten.sym_size"), (x.stride, "aten.sym_stride"), (x.is_contiguous, "aten.is_contiguous"),
                       (lambda: x.device, "prim.device")):
         with pytest.raises(TypeError, match=f"Multiple dispatch failed for 'torch.ops.{name}'"):
@@ -85,10 +85,10 @@ def test_nobody_answers(lib):
 
 def test_wrong_policies(lib):
     with pytest.raises(ValueError, match="Unknown sizes_strides_policy: size"):
-        asked(lib, {}, dispatch_sizes_strides_policy="size")
+        queried(lib, {}, dispatch_sizes_strides_policy="size")
 
 
-def test_questions_are_operators(lib):
+def test_metadata_queries_are_operators(lib):
     aten, x = lib.ops.aten, lib.zeros(2, 3, 4, 5).transpose(0, 1)
     assert aten.size(x) == aten.sym_size.default(x) == [3, 2, 4, 5] and aten.sym_size.int(x, -1) == aten.size(x, 3) == 5
     assert aten.stride(x) == list(x.stride()) and aten.sym_stride.int(x, 0) == x.stride(0)
@@ -106,7 +106,7 @@ def test_questions_are_operators(lib):
         aten.size.none
 
 
-def test_questions_go_to_torch_function(lib):
+def test_metadata_queries_go_to_torch_function(lib):
     seen = []
 
     class Watching(lib.Tensor):

@@ -15,7 +15,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_neither_indices_nor_elements_may_lie_where_is_written(lib, name):
+def test_neither_indices_nor_elements_may_overlap_what_is_written(lib, name):
     write, at = WRITERS[name], lib.tensor([2, 1, 0])
     x = lib.arange(6.)
     with pytest.raises(RuntimeError, match=SHARED):

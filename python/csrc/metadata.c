@@ -1,9 +1,9 @@
-/* What a tensor's class is asked for instead of the tensor: sizes, strides, device, layout.
+/* Metadata queries of tensor subclasses: sizes, strides, device and layout that __torch_dispatch__ answers for.
  *
  * Who makes an object with dispatch_sizes_strides_policy, dispatch_device or dispatch_layout wants its __torch_dispatch__ to
  * say what the attributes of the object are, as operators of aten and prim: sym_size, sym_stride, dim, is_contiguous, device, ...
- * An answer of None means: as it was made.  Asked is what Python reads; the core, in what operators are made of (contiguous(),
- * x[...]), goes by the geometry that the object was made with. */
+ * An answer of None means: as it was made.  Queries are made for what Python reads; the core, in what operators are made of
+ * (contiguous(), x[...]), goes by the geometry that the object was made with. */
 #include "binding.h"
 #include <tede/layout.h>
 
@@ -14,10 +14,10 @@ static PyObject *overload_of(const char *space, const char *name, const char *ov
     Py_XDECREF(module);
     return found;
 }
-static PyObject *ask(PyObject *self, const char *space, const char *name, const char *overload, PyObject *argument)
+static PyObject *query(PyObject *self, const char *space, const char *name, const char *overload, PyObject *argument)
 {
     PyObject *function = overload_of(space, name, overload);
-    PyObject *answer = function ? td_py_dispatch_question(function, self, argument) : NULL;
+    PyObject *answer = function ? td_py_dispatch_query(function, self, argument) : NULL;
     Py_XDECREF(function);
     return answer;
 }
@@ -26,7 +26,7 @@ static PyObject *ask(PyObject *self, const char *space, const char *name, const 
 static int64_t number(PyObject *self, const char *name, bool *as_made)
 {
     int64_t value = -2;
-    PyObject *answer = ask(self, "aten", name, "default", NULL);
+    PyObject *answer = query(self, "aten", name, "default", NULL);
     *as_made = answer == Py_None;
     if (answer && !*as_made && td_py_as_int(answer, &value, true) <= 0) {
         value = -2;
@@ -39,23 +39,23 @@ static int64_t number(PyObject *self, const char *name, bool *as_made)
 int td_py_dim(PyObject *self)
 {
     bool as_made;
-    if (!td_py_asks(self, TD_PY_ASKS_SIZES))
+    if (!td_py_queries(self, TD_PY_QUERIES_SIZES))
         return td_tensor_ndim(td_py_x(self));
     int64_t n = number(self, "dim", &as_made);
     if (as_made)
         PyErr_Format(PyExc_RuntimeError, "dim returned invalid type NoneType, expected int");
     return as_made || n < 0 ? -1 : (int)n;
 }
-int64_t td_py_numel(PyObject *self, const char *question)
+int64_t td_py_numel(PyObject *self, const char *query_name)
 {
     bool as_made = true;
-    int64_t n = td_py_asks(self, TD_PY_ASKS_SIZES) ? number(self, question, &as_made) : 0;
+    int64_t n = td_py_queries(self, TD_PY_QUERIES_SIZES) ? number(self, query_name, &as_made) : 0;
     return as_made ? td_tensor_numel(td_py_x(self)) : n;
 }
 int64_t td_py_offset(PyObject *self)
 {
     bool as_made = true;
-    int64_t n = td_py_asks(self, TD_PY_ASKS_SIZES) ? number(self, "sym_storage_offset", &as_made) : 0;
+    int64_t n = td_py_queries(self, TD_PY_QUERIES_SIZES) ? number(self, "sym_storage_offset", &as_made) : 0;
     return as_made ? td_tensor_offset(td_py_x(self)) : n;
 }
 
@@ -63,7 +63,7 @@ int64_t td_py_offset(PyObject *self)
 static PyObject *numbers(PyObject *self, const char *name, const int64_t *made)
 {
     td_tensor *x = td_py_x(self);
-    PyObject *answer = ask(self, "aten", name, "default", NULL), *tuple = NULL;
+    PyObject *answer = query(self, "aten", name, "default", NULL), *tuple = NULL;
     if (answer && answer != Py_None) {
         tuple = PySequence_Tuple(answer);
     } else if (answer && (tuple = PyTuple_New(td_tensor_ndim(x)))) {
@@ -76,7 +76,7 @@ static PyObject *numbers(PyObject *self, const char *name, const int64_t *made)
 PyObject *td_py_strides(PyObject *self)
 {
     td_tensor *x = td_py_x(self);
-    if (td_py_asks(self, TD_PY_ASKS_STRIDES))
+    if (td_py_queries(self, TD_PY_QUERIES_STRIDES))
         return numbers(self, "sym_stride", td_tensor_strides(x));
     PyObject *all = PyTuple_New(td_tensor_ndim(x));
     for (int i = 0; i < td_tensor_ndim(x) && all; i++)
@@ -86,7 +86,7 @@ PyObject *td_py_strides(PyObject *self)
 PyObject *td_py_shape(PyObject *self)
 {
     td_tensor *x = td_py_x(self);
-    if (!td_py_asks(self, TD_PY_ASKS_SIZES))
+    if (!td_py_queries(self, TD_PY_QUERIES_SIZES))
         return td_py_size(td_tensor_ndim(x), td_tensor_sizes(x));
     PyObject *all = numbers(self, "sym_size", td_tensor_sizes(x));
     PyObject *size = all ? PyObject_CallOneArg((PyObject *)&td_py_Size, all) : NULL;
@@ -97,9 +97,9 @@ PyObject *td_py_shape(PyObject *self)
 int td_py_contiguous(PyObject *self, PyObject *format)
 {
     int code = format && format != Py_None ? ((EnumObject *)format)->code : TD_CONTIGUOUS_FORMAT;
-    if (td_py_asks(self, TD_PY_ASKS_STRIDES)) {
+    if (td_py_queries(self, TD_PY_QUERIES_STRIDES)) {
         bool plain = code == TD_CONTIGUOUS_FORMAT;
-        PyObject *answer = ask(self, "aten", "is_contiguous", plain ? "default" : "memory_format", plain ? NULL : format);
+        PyObject *answer = query(self, "aten", "is_contiguous", plain ? "default" : "memory_format", plain ? NULL : format);
         int is = !answer ? -1 : answer == Py_None ? 2 : PyObject_IsTrue(answer);
         Py_XDECREF(answer);
         if (is != 2)
@@ -125,9 +125,9 @@ int td_py_contiguous(PyObject *self, PyObject *format)
 int td_py_device_of(PyObject *self, td_device *device)
 {
     *device = td_tensor_device(td_py_x(self));
-    if (!td_py_asks(self, TD_PY_ASKS_DEVICE))
+    if (!td_py_queries(self, TD_PY_QUERIES_DEVICE))
         return 0;
-    PyObject *answer = ask(self, "prim", "device", "default", NULL);
+    PyObject *answer = query(self, "prim", "device", "default", NULL);
     int found = !answer ? -1 : Py_IS_TYPE(answer, &td_py_device_type) ? td_py_as_device(answer, device) : 0;
     if (!found)
         PyErr_Format(PyExc_RuntimeError, "device returned invalid type %s, expected Device", Py_TYPE(answer)->tp_name);
@@ -136,9 +136,9 @@ int td_py_device_of(PyObject *self, td_device *device)
 }
 int td_py_layout_of(PyObject *self)
 {
-    if (!td_py_asks(self, TD_PY_ASKS_LAYOUT))
+    if (!td_py_queries(self, TD_PY_QUERIES_LAYOUT))
         return (int)td_tensor_layout(td_py_x(self));
-    PyObject *answer = ask(self, "prim", "layout", "default", NULL);
+    PyObject *answer = query(self, "prim", "layout", "default", NULL);
     int64_t code = -1;
     if (answer && !td_py_as_layout(answer, &code) && !PyErr_Occurred())
         PyErr_Format(PyExc_RuntimeError, "layout returned invalid type %s, expected Layout", Py_TYPE(answer)->tp_name);
@@ -146,16 +146,16 @@ int td_py_layout_of(PyObject *self)
     return PyErr_Occurred() ? -1 : (int)code;
 }
 
-int td_py_questions_of(PyObject *policy, bool device, bool layout)
+int td_py_queries_of(PyObject *policy, bool device, bool layout)
 {
-    int asks = (device ? TD_PY_ASKS_DEVICE : 0) | (layout ? TD_PY_ASKS_LAYOUT : 0);
+    int queries = (device ? TD_PY_QUERIES_DEVICE : 0) | (layout ? TD_PY_QUERIES_LAYOUT : 0);
     if (!policy || policy == Py_None)
-        return asks;
+        return queries;
     const char *word = PyUnicode_Check(policy) ? PyUnicode_AsUTF8(policy) : NULL;
     if (word && !strcmp(word, "strides"))
-        return asks | TD_PY_ASKS_STRIDES;
+        return queries | TD_PY_QUERIES_STRIDES;
     if (word && !strcmp(word, "sizes"))
-        return asks | TD_PY_ASKS_STRIDES | TD_PY_ASKS_SIZES;
+        return queries | TD_PY_QUERIES_STRIDES | TD_PY_QUERIES_SIZES;
     if (!PyErr_Occurred())
         PyErr_Format(PyExc_ValueError, "Unknown sizes_strides_policy: %S; expected 'strides' or 'sizes'", policy);
     return -1;
