@@ -70,3 +70,11 @@ def test_threads_do_not_change_a_bit(lib):
                 assert all(lib.equal(a, b) for a, b in zip(found[0], other))
     finally:
         lib.set_num_threads(before)
+
+
+def test_infinite_numbers_make_no_nan_where_a_root_is_one(lib):
+    inf = math.inf
+    assert str(lib.fft.rfft(lib.tensor([inf, 1.]))) == "tensor([inf+0.j, inf+0.j])"
+    assert str(lib.fft.fft(lib.tensor([0., inf, 2.]))) == "tensor([inf+0.j, -inf-infj, -inf+infj])"
+    assert str(lib.fft.rfft(lib.tensor([inf, 1., 2., 3.]))) == "tensor([inf+0.j, inf+2.j, inf+0.j])"
+    assert lib.fft.irfft(lib.tensor([inf + 0j, 1, 2, 3])).tolist() == [inf] * 6

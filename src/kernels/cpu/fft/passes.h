@@ -8,6 +8,8 @@
 static inline E P(add)(E a, E b) { return (E){a.re + b.re, a.im + b.im}; }
 static inline E P(sub)(E a, E b) { return (E){a.re - b.re, a.im - b.im}; }
 static inline E P(mul)(E a, C w) { return (E){a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re}; }
+/* A product with a root; the block in which the roots are 1 goes without, so that an infinite number doesn't meet a root's part 0. */
+#define TURNED(a, w) (p ? P(mul)(a, w) : (a))
 static inline E P(minus_i)(E a)  { return (E){a.im, -a.re}; }      /* -i a */
 
 /* One pass: m = n / r blocks of r numbers that lie m * s apart, s at a time.  roots[k * s] is exp(-2 pi i k / n). */
@@ -21,7 +23,7 @@ static void P(pass2)(int64_t m, int64_t s, const E *x, E *y, const C *roots)
         for (int64_t q = 0; q < s; q++) {
             const E u = a[q], v = b[q];
             to[q] = P(add)(u, v);
-            to[q + s] = P(mul)(P(sub)(u, v), w);
+            to[q + s] = TURNED(P(sub)(u, v), w);
         }
     }
 }
@@ -37,9 +39,9 @@ static void P(pass4)(int64_t m, int64_t s, const E *x, E *y, const C *roots)
         for (int64_t q = 0; q < s; q++) {
             const E ac = P(add)(a[q], c[q]), ac2 = P(sub)(a[q], c[q]), bd = P(add)(b[q], d[q]), bd2 = P(minus_i)(P(sub)(b[q], d[q]));
             to[q] = P(add)(ac, bd);
-            to[q + s] = P(mul)(P(add)(ac2, bd2), w1);
-            to[q + 2 * s] = P(mul)(P(sub)(ac, bd), w2);
-            to[q + 3 * s] = P(mul)(P(sub)(ac2, bd2), w3);
+            to[q + s] = TURNED(P(add)(ac2, bd2), w1);
+            to[q + 2 * s] = TURNED(P(sub)(ac, bd), w2);
+            to[q + 3 * s] = TURNED(P(sub)(ac2, bd2), w3);
         }
     }
 }
@@ -67,15 +69,17 @@ static inline __attribute__((always_inline)) void P(odd)(const int r, int64_t m,
             }
 #pragma GCC unroll 6
             for (int k = 1; k <= half; k++) {
-                E u = from[q], v = P(sub)(u, u);
+                const C first = turn[k];
+                E u = from[q], v = {-first.im * difference[0].im, first.im * difference[0].re};
+                u.re += first.re * sum[0].re, u.im += first.re * sum[0].im;
 #pragma GCC unroll 6
-                for (int j = 0; j < half; j++) {
+                for (int j = 1; j < half; j++) {
                     const C t = turn[k * (j + 1) % r];
                     u.re += t.re * sum[j].re, u.im += t.re * sum[j].im;
                     v.re -= t.im * difference[j].im, v.im += t.im * difference[j].re;
                 }
-                to[q + s * k] = P(mul)(P(add)(u, v), w[k]);
-                to[q + s * (r - k)] = P(mul)(P(sub)(u, v), w[r - k]);
+                to[q + s * k] = TURNED(P(add)(u, v), w[k]);
+                to[q + s * (r - k)] = TURNED(P(sub)(u, v), w[r - k]);
             }
             to[q] = total;
         }
@@ -95,8 +99,8 @@ static void P(pass_any)(int r, int64_t m, int64_t s, const E *x, E *y, const C *
             for (int64_t q = 0; q < s; q++) {
                 E sum = x[q + s * p];
                 for (int i = 1; i < r; i++)
-                    sum = P(add)(sum, P(mul)(x[q + s * (p + m * i)], roots[(k * i % r) * (n / r)]));
-                y[q + s * (r * p + k)] = P(mul)(sum, roots[p * k * s]);
+                    sum = P(add)(sum, k ? P(mul)(x[q + s * (p + m * i)], roots[(k * i % r) * (n / r)]) : x[q + s * (p + m * i)]);
+                y[q + s * (r * p + k)] = TURNED(sum, roots[p * k * s]);
             }
 }
 
@@ -148,3 +152,4 @@ static void P(chirp_out)(const td_fft_plan *plan, E *x)
     for (int64_t k = 0; k < plan->n; k++)
         x[k] = P(mul)((E){x[k].re, -x[k].im}, chirp[k]);
 }
+#undef TURNED
