@@ -19,6 +19,10 @@ TD_API bool td_batch_invariant(void);
 TD_API void td_set_fill_uninitialized(bool fill);
 TD_API bool td_fill_uninitialized(void);
 
+/* Whether warnings that come once per process, of what is deprecated or in beta, come each time. */
+TD_API void td_set_warn_always(bool always);
+TD_API bool td_warn_always(void);
+
 #ifdef __cplusplus
 }
 #endif

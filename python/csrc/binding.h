@@ -178,7 +178,6 @@ PyObject *td_py_method_dlpack_device(PyObject *self, PyObject *unused);
 
 /* ---- environment.c */
 extern const char *td_py_package;                       /* what reprs call the package: "tede" or "torch" */
-extern bool td_py_warn_always;                           /* torch.set_warn_always */
 extern _Thread_local td_device td_py_default_device;    /* of new tensors; its type is -1 while there is none */
 PyObject *td_py_device_enter(PyObject *self, PyObject *unused);
 PyObject *td_py_device_exit(PyObject *self, PyObject *exception);

@@ -6,7 +6,6 @@
 #include <tede/modes.h>
 
 const char *td_py_package = "tede";
-bool td_py_warn_always;
 _Thread_local td_device td_py_default_device = {-1, -1};
 
 enum { MOST_NESTED = 256 };
@@ -56,8 +55,14 @@ static PyObject *get_default_device(PyObject *m, PyObject *unused)
 static PyObject *set_warn_always(PyObject *m, PyObject *o)
 {
     (void)m;
-    td_py_warn_always = o == Py_True;
+    td_set_warn_always(o == Py_True);
     Py_RETURN_NONE;
+}
+
+static PyObject *warns_always(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyBool_FromLong(td_warn_always());
 }
 
 /* Static types know their module by the beginning of their name only. */
@@ -178,6 +183,7 @@ static PyMethodDef functions[] = {
     {"_autocast_deeper", autocast_deeper, METH_O, "Count the contexts; how deep the thread is."},
     {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS, "Drop the casts of weights that autocast keeps."},
     {"_set_warn_always", set_warn_always, METH_O, "Whether warnings given once per process are given each time."},
+    {"_warns_always", warns_always, METH_NOARGS, "Whether warnings given once per process are given each time."},
     {"_set_package", set_package, METH_O, "The name that reprs use: tede or torch."},
     {NULL},
 };

@@ -15,6 +15,9 @@ static bool is_sequence(PyObject *o)
     return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o);
 }
 
+/* Lists in lists, beyond which nobody looks: what is within one another may be within itself.  */
+enum { DEEPEST = 128 };
+
 /* A list or tuple of a sequence's items: as many as it says that it has. (An iterator could go on for ever.) */
 static PyObject *items_of(PyObject *data)
 {
@@ -57,12 +60,14 @@ static int shape_of(PyObject *data, int64_t *sizes)
             Py_DECREF(at);
             return -1;
         }
-        if (ndim == TD_MAX_DIMS) {
-            PyErr_Format(PyExc_ValueError, "too many dimensions '%s'; tensors have at most %d", Py_TYPE(at)->tp_name, TD_MAX_DIMS);
+        if (ndim == DEEPEST) {
+            PyErr_Format(PyExc_ValueError, "too many dimensions '%s'", Py_TYPE(at)->tp_name);
             Py_DECREF(at);
             return -1;
         }
-        sizes[ndim++] = n;
+        if (ndim < TD_MAX_DIMS)
+            sizes[ndim] = n;
+        ndim++;
         if (n == 0)
             break;
         PyObject *first = PySequence_GetItem(at, 0);
@@ -76,6 +81,10 @@ static int shape_of(PyObject *data, int64_t *sizes)
     Py_XDECREF(at);
     if (PyErr_Occurred())
         return -1;
+    if (ndim > TD_MAX_DIMS) {
+        PyErr_Format(PyExc_RuntimeError, "only tensors with up to %d dims are supported, got %d", TD_MAX_DIMS, ndim);
+        return -1;
+    }
     return ndim;
 }
 

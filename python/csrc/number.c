@@ -2,6 +2,7 @@
  *
  * Two plain tensors, or one and a Python number, go straight to the operator's Tensor overload; all else goes the way
  * of tede.<name>(a, b).  What no operator takes is NotImplemented, so that the other operand's class gets its turn. */
+#include <tede/modes.h>
 #include <tede/transforms.h>
 #include "calls_csrc_number.h"
 #include "binding.h"
@@ -282,7 +283,7 @@ static PyObject *number_float(PyObject *a)
     if (value_of(a, &value) < 0)
         return NULL;
     static bool warned;
-    if ((!warned || td_py_warn_always) && td_requires_grad(td_py_x(a))) {
+    if ((!warned || td_warn_always()) && td_requires_grad(td_py_x(a))) {
         warned = true;
         if (PyErr_WarnEx(PyExc_UserWarning, "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
                          "Consider using tensor.detach() first.", 1) < 0)

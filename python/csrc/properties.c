@@ -4,6 +4,7 @@
 #include <tede/transforms.h>
 #include <tede/autograd_nodes.h>
 #include <tede/layout.h>
+#include <tede/modes.h>
 
 /* An attribute of a subclass with a __torch_function__ goes through that. */
 #define OVERRIDDEN(name)                                                                     \
@@ -253,11 +254,14 @@ static PyObject *conjugated(td_tensor *x)
 GETTER(T)
 {
     BEGIN(T);
-    if (td_tensor_ndim(x) != 2 && td_tensor_ndim(x) != 0 &&
-        PyErr_WarnEx(PyExc_UserWarning, "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
-                     "deprecated and it will throw an error in a future release. Consider `x.mT` to transpose batches of "
-                     "matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", 1) < 0)
-        return NULL;
+    static bool warned;
+    if (td_tensor_ndim(x) != 2 && td_tensor_ndim(x) != 0 && (!warned || td_warn_always())) {
+        warned = true;
+        if (PyErr_WarnEx(PyExc_UserWarning, "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+                         "deprecated and it will throw an error in a future release. Consider `x.mT` to transpose batches of "
+                         "matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", 1) < 0)
+            return NULL;
+    }
     return td_py_wrap(reversed(x));
 }
 /* Of a number: itself, or its conjugate, with PyTorch's warning. */

@@ -46,22 +46,19 @@ static PyObject *named_repr(PyObject *self)
     return text;
 }
 
-static PyTypeObject *named_type(const td_op_info *info)
+enum { MOST_FIELDS = 8 };
+
+/* The type of that name, made for n fields (with room for the end of their list) if there is none yet. */
+static PyTypeObject *type_of(const char *name, int n, PyStructSequence_Field *fields)
 {
-    bool out = info->flags & TD_OP_OUT;
-    char name[96];
-    snprintf(name, sizeof name, "%s%s", info->name, out ? "_out" : "");
     PyObject *known = PyDict_GetItemString(PyModule_GetDict(return_types), name);
     if (known)
         return (PyTypeObject *)known;
-    PyStructSequence_Field fields[9] = {{NULL, NULL}};
-    for (int i = 0; i < info->n_results && i < 8; i++)
-        fields[i].name = info->results[i].name;
     char *whole = PyMem_Malloc(strlen(name) + 32);      /* stays with the type */
     if (!whole)
         return (PyTypeObject *)PyErr_NoMemory();
     sprintf(whole, "%s.return_types.%s", td_py_package, name);
-    PyStructSequence_Desc desc = {whole, NULL, fields, info->n_results};
+    PyStructSequence_Desc desc = {whole, NULL, fields, n};
     PyTypeObject *type = PyStructSequence_NewType(&desc);
     if (!type)
         return NULL;
@@ -71,6 +68,40 @@ static PyTypeObject *named_type(const td_op_info *info)
     int failed = PyModule_AddObjectRef(return_types, name, (PyObject *)type);
     Py_DECREF(type);
     return failed < 0 ? NULL : type;
+}
+
+static PyTypeObject *named_type(const td_op_info *info)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s%s", info->name, info->flags & TD_OP_OUT ? "_out" : "");
+    PyStructSequence_Field fields[MOST_FIELDS + 1] = {{NULL, NULL}};
+    for (int i = 0; i < info->n_results && i < MOST_FIELDS; i++)
+        fields[i].name = info->results[i].name;
+    return type_of(name, info->n_results, fields);
+}
+
+/* _named_results("histogramdd", hist=..., bin_edges=...): of functions in Python whose results have names as an operator's have. */
+static PyObject *named_results(PyObject *module, PyObject *args, PyObject *members)
+{
+    (void)module;
+    const char *name;
+    PyStructSequence_Field fields[MOST_FIELDS + 1] = {{NULL, NULL}};
+    Py_ssize_t n = members ? PyDict_GET_SIZE(members) : 0, at = 0;
+    if (!PyArg_ParseTuple(args, "s", &name))
+        return NULL;
+    if (n < 1 || n > MOST_FIELDS)
+        return PyErr_Format(PyExc_ValueError, "_named_results: %zd members", n);
+    PyObject *key, *item;
+    const bool known = PyDict_GetItemString(PyModule_GetDict(return_types), name) != NULL;
+    for (int i = 0; !known && PyDict_Next(members, &at, &key, &item); i++)
+        if (!(fields[i].name = PyUnicode_AsUTF8(Py_NewRef(key))))       /* stays with the type */
+            return NULL;
+    PyTypeObject *type = type_of(name, (int)n, fields);
+    PyObject *whole = type ? PyStructSequence_New(type) : NULL;
+    at = 0;
+    for (int i = 0; whole && PyDict_Next(members, &at, &key, &item); i++)
+        PyStructSequence_SET_ITEM(whole, i, Py_NewRef(item));
+    return whole;
 }
 
 PyObject *td_py_results(const td_op_info *info, td_value *results, PyObject *out)
@@ -130,6 +161,12 @@ int td_py_results_init(PyObject *module)
 {
     return_types = PyModule_New("tede.return_types");
     if (!return_types || PyModule_AddFunctions(return_types, functions))
+        return -1;
+    static PyMethodDef named[] = {
+        {"_named_results", (PyCFunction)(void (*)(void))named_results, METH_VARARGS | METH_KEYWORDS, NULL},
+        {NULL},
+    };
+    if (PyModule_AddFunctions(module, named))
         return -1;
     return PyModule_AddObjectRef(module, "return_types", return_types);
 }

@@ -3,6 +3,7 @@
  * Three kinds: if only one signature can be meant, what is wrong with the first bad argument; else the types met and
  * all signatures. */
 #include "binding.h"
+#include <tede/modes.h>
 
 static const char *kind_name(const td_arg *a)
 {
@@ -553,7 +554,7 @@ PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_
 int td_py_warn_deprecated(OperatorObject *op, const Overload *called)
 {
     static bool warned;
-    if (warned && !td_py_warn_always)
+    if (warned && !td_warn_always())
         return 0;
     int pieces;
     PyObject *line = signature(called, has_out(op, called), &pieces), *text = NULL;

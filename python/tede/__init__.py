@@ -305,20 +305,17 @@ def set_deterministic_debug_mode(debug_mode):
     use_deterministic_algorithms(level > 0, warn_only=level == 1)
 
 
-_warn_always = False
 
 
 def set_warn_always(b):
     """Whether warnings given once per process are given each time."""
-    global _warn_always
     if b is not True and b is not False:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
-    _warn_always = b
     _C._set_warn_always(b)
 
 
 def is_warn_always_enabled():
-    return _warn_always
+    return _C._warns_always()
 
 
 def get_device_module(device=None):

@@ -1,7 +1,6 @@
 """Factorisations written over operators: lu, and randomised approximations of low rank."""
-import warnings
-
 import tede
+from tede._once import warn_once
 from tede.functional import _overridden
 
 
@@ -9,11 +8,11 @@ def lu(A, pivot=True, get_infos=False, out=None):
     """The LU factors in one matrix and the rows exchanged; with `get_infos` also where factors are singular."""
     if (found := _overridden(lu, (A,), A, pivot=pivot, get_infos=get_infos, out=out)):
         return found[0]
-    warnings.warn("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a "
+    warn_once("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a "
                   "future PyTorch release.\nLU, pivots = torch.lu(A, compute_pivots)\nshould be replaced with\n"
                   "LU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\n"
                   "LU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\n"
-                  "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)", stacklevel=2)
+                  "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)")
     results = tuple(tede.linalg.lu_factor_ex(A, pivot=pivot, check_errors=not get_infos))
     if not get_infos:
         results = results[:2]

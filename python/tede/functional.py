@@ -1,8 +1,7 @@
 """Functions of the package that are more than one operator: any number of tensors, or arguments of several kinds."""
-import warnings
-
 from tede import _C
 from tede._C import Tensor
+from tede._once import warn_once
 from tede._override import overridable, overridable_members
 
 _F = _C._functions
@@ -103,8 +102,8 @@ def chain_matmul(*matrices, out=None):
     matrices = _one_by_one(matrices)
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
-    warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
-                  "instead, which accepts a list of two or more tensors rather than multiple parameters.", stacklevel=2)
+    warn_once("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+                  "instead, which accepts a list of two or more tensors rather than multiple parameters.")
     return _operator("chain_matmul")(matrices) if out is None else _operator("chain_matmul")(matrices, out=out)
 
 
@@ -177,8 +176,7 @@ def meshgrid(*tensors, indexing=None):
     if (found := _overridden(meshgrid, tensors, *tensors, indexing=indexing)):
         return found[0]
     if indexing is None:
-        import warnings
-        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2)
+        warn_once("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
         indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
@@ -339,7 +337,7 @@ def _chosen(results, inverse, counts):
 
 # ---- histograms ----------------------------------------------------------------------------------------------------------
 
-def histogramdd(input, bins, *, range=None, weight=None, density=False, out=None):
+def histogramdd(input, bins, range=None, weight=None, density=False):
     """How many points, the rows of the input, lie in each cell of a grid: bins by their edges or their number."""
     if (found := _overridden(histogramdd, (input,), input, bins, range=range, weight=weight, density=density)):
         return found[0]
@@ -351,5 +349,4 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False, out=None
     else:
         edges = _O["_histogramdd_bin_edges"](input, list(bins), range=range, weight=weight, density=density)
         hist = _O["_histogramdd_from_bin_cts"](input, list(bins), range=range, weight=weight, density=density)
-    from collections import namedtuple
-    return namedtuple("histogramdd", ("hist", "bin_edges"))(hist, edges)
+    return _C._named_results("histogramdd", hist=hist, bin_edges=edges)

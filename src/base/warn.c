@@ -1,5 +1,7 @@
 /* Warnings: a line on stderr, unless a binding takes them over. */
+#include <tede/modes.h>
 #include "base/base.h"
+#include "base/warn.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -25,16 +27,38 @@ void td_set_warning_handler(td_warning_handler *new_handler, void *context)
     pthread_mutex_unlock(&lock);
 }
 
-int td_warn(const char *format, ...)
+static int warn(const char *format, va_list arguments)
 {
     char message[1024];
-    va_list arguments;
-    va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
     pthread_mutex_lock(&lock);
     td_warning_handler *handle = handler;
     void *context = handler_context;
     pthread_mutex_unlock(&lock);
     return handle(message, context);
+}
+
+int td_warn(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int result = warn(format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+static bool always;
+
+void td_set_warn_always(bool on) { __atomic_store_n(&always, on, __ATOMIC_RELAXED); }
+bool td_warn_always(void) { return __atomic_load_n(&always, __ATOMIC_RELAXED); }
+
+int td_warn_once(bool *warned, const char *format, ...)
+{
+    if (__atomic_exchange_n(warned, true, __ATOMIC_RELAXED) && !td_warn_always())
+        return 0;
+    va_list arguments;
+    va_start(arguments, format);
+    int result = warn(format, arguments);
+    va_end(arguments);
+    return result;
 }

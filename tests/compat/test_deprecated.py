@@ -68,3 +68,21 @@ def test_what_warns(lib, name):
     finally:
         lib.set_warn_always(always)
     assert any(re.search(said, str(w.message)) for w in seen), [str(w.message) for w in seen]
+
+
+def test_what_is_deprecated_warns_once_per_process(lib):
+    """In a process of its own, since others have called it before."""
+    program = f"""
+import warnings, {lib.__name__} as lib
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    for call in 3 * [lambda: lib.triangular_solve(lib.ones(2, 1), lib.eye(2)), lambda: lib.qr(lib.eye(2)), lambda: lib.ones(2, 2, 2).T,
+                     lambda: lib.zeros(2).index_reduce(0, lib.tensor([0, 1]), lib.ones(2), "prod"), lambda: lib.meshgrid(lib.ones(2))]:
+        call()
+    once = len(seen)
+    lib.set_warn_always(True)
+    lib.qr(lib.eye(2))
+print(once, len(seen))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["5", "6"]

@@ -30,3 +30,22 @@ def test_a_bound_above_all_singular_values_leaves_none_of_them_to_gelss(lib, sha
         solution, _, rank, values = lib.linalg.lstsq(a, b, rcond=rcond, driver="gelss")
         assert not solution.any() and not rank.any() and lib.allclose(values, lib.linalg.svdvals(a))
         assert (lib.linalg.lstsq(a, b, rcond=rcond, driver="gelsd").rank == full).all()
+
+
+def test_gels_refuses_a_deficient_rank_unless_all_is_zero(lib):
+    b = lib.ones(3, 1)
+    for a, code in ([[0., 0.], [0., 1.], [0., 2.]], 1), ([[1., 0.], [1., 0.], [2., 0.]], 2):
+        with pytest.raises(RuntimeError, match=rf"does not have full rank \(error code: {code}\)"):
+            lib.linalg.lstsq(lib.tensor(a), b, driver="gels")
+    solution, residuals, rank, _ = lib.linalg.lstsq(lib.zeros(3, 2), b, driver="gels")
+    assert not solution.any() and rank.shape == (0,)
+    a = lib.tensor([[1., 2.], [1., 3.], [3., 6.]])
+    solution, residuals, _, _ = lib.linalg.lstsq(a, b, driver="gels")
+    assert lib.allclose(solution, lib.linalg.lstsq(a, b, driver="gelsd").solution, atol=1e-5)
+    assert abs(residuals.item() - 0.4) < 1e-5
+
+
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss"])
+def test_a_batch_of_none_is_solved_without_a_look_at_it(lib, driver):
+    for n in 71, 131:
+        assert lib.linalg.lstsq(lib.ones(0, 140, n), lib.ones(0, 140, 2), driver=driver).solution.shape == (0, n, 2)

@@ -354,3 +354,73 @@ def test_a_factor_of_zero_leaves_a_product_out(lib, name):
             assert lib.addmv(three[0], infinite, ones[0], alpha=0, beta=beta).tolist() == (three[0] * beta).tolist()
     half = lib.addmm(three.real.half(), infinite.real.half(), ones.real.half(), alpha=0)
     assert half.isnan().all()
+
+
+def test_halves_that_are_scattered_are_added_in_float32_and_rounded_once(lib):
+    index, src = lib.zeros(2000, 3, dtype=lib.int64), lib.full((2000, 3), 0.1, dtype=lib.bfloat16)
+    zeros = lib.zeros(4, 3, dtype=lib.bfloat16)
+    for found in (zeros.scatter_add(0, index, src), zeros.index_add(0, index[:, 0], src), zeros.scatter_reduce(0, index, src, "sum")):
+        assert found[0].tolist() == [200.] * 3
+    assert zeros.index_add(0, index[:, 0].int(), src)[0].tolist() == [32.] * 3
+    assert zeros[:, 0].index_add(0, index[:, 0], src[:, 0])[0] == 32
+    assert zeros.index_put((index[:, 0],), src, accumulate=True)[0].tolist() == [32.] * 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert abs(zeros.index_reduce(0, index[:, 0], src, "mean")[0, 0].item() - 32 / 2000) < 1e-4
+
+
+def test_a_mean_of_bags_of_halves_divides_the_rounded_sum(lib):
+    weight = lib.tensor([[1.], [2.], [0.0390625 * 3 + 1]], dtype=lib.bfloat16)
+    bag = lib.tensor([[0, 1, 2, 2, 2, 1, 0]])
+    total = lib.nn.functional.embedding_bag(bag, weight, mode="sum")
+    assert lib.equal(lib.nn.functional.embedding_bag(bag, weight, mode="mean"), total / 7)
+
+
+def test_diff_of_order_zero_copies_to_its_own_dtype_alone(lib):
+    x = lib.arange(4)
+    with pytest.raises(RuntimeError, match="expected scalar_type Long but found Float"):
+        lib.diff(x, 0, out=lib.empty(0))
+    out = lib.empty(0, dtype=lib.int64)
+    assert lib.diff(x, 0, out=out).tolist() == [0, 1, 2, 3]
+
+
+def test_a_covariance_of_integers_has_the_dtype_of_its_weights(lib):
+    x = lib.arange(6).reshape(2, 3)
+    assert lib.cov(x, aweights=lib.ones(3, dtype=lib.float16)).dtype == lib.float16
+    assert lib.cov(x, aweights=lib.ones(3, dtype=lib.float64)).dtype == lib.float64
+    assert lib.cov(x).dtype == lib.float32
+
+
+def test_histogramdd_takes_range_and_weight_by_position(lib):
+    x = lib.tensor([[0., 0.], [.5, .5], [1, 1]])
+    found = lib.histogramdd(x, [2, 2], [0., 1., 0., 2.], lib.ones(3), True)
+    assert lib.allclose(found.hist, lib.tensor([[2 / 3, 0], [2 / 3, 2 / 3]]))
+    assert type(found).__name__ == "histogramdd" and "return_types.histogramdd(\nhist=tensor(" in repr(found)
+
+
+def nested(depth):
+    data = 1.
+    for _ in range(depth):
+        data = [data]
+    return data
+
+
+@pytest.mark.parametrize("depth", [65, 128])
+def test_more_than_64_dimensions_are_a_runtime_error(lib, depth):
+    with pytest.raises(RuntimeError, match="only tensors with up to 64 dims are supported"):
+        lib.tensor(nested(depth)).amax(0)
+
+
+def test_lists_129_deep_are_no_shape(lib):
+    with pytest.raises(ValueError, match="too many dimensions 'list'"):
+        lib.tensor(nested(129))
+
+
+def test_convolutions_say_which_dtypes_differ(lib):
+    conv = lib.nn.functional.conv1d
+    with pytest.raises(RuntimeError, match=r"Input type \(CPUComplexFloatType\) and weight type \(torch.FloatTensor\) should be the same"):
+        conv(lib.ones(1, 1, 4, dtype=lib.complex64), lib.ones(1, 1, 2))
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        conv(lib.ones(1, 1, 4, dtype=lib.bool), lib.ones(1, 1, 2))
+    with pytest.raises(RuntimeError, match="expected m1 and m2 to have the same dtype, but got: float != double"):
+        lib.nn.functional.linear(lib.ones(2, 2), lib.ones(2, 2, dtype=lib.float64))

@@ -82,7 +82,7 @@ td_tensor *td_op_empty_memory_format(int64_t n_size, const int64_t *size, td_dty
                                      td_memory_format memory_format)
 {
     if (n_size > TD_MAX_DIMS)
-        return td_fail(TD_E_RUNTIME, "empty: a tensor has at most %d dimensions, not %lld", TD_MAX_DIMS, (long long)n_size);
+        return td_fail(TD_E_RUNTIME, "empty: only tensors with up to %d dims are supported, got %lld", TD_MAX_DIMS, (long long)n_size);
     return uninitialized(empty_in((int)n_size, size, or_default(dtype), or_cpu(device), memory_format));
 }
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <tede/kernel.h>
+#include "base/warn.h"
 #include "dispatch/outputs.h"
 #include "ops/compose.h"
 #include "tensor/checked.h"
@@ -61,14 +62,14 @@ td_tensor *td_op_stft_center(td_tensor *self, int64_t n_fft, const int64_t *hop_
     int64_t hop = hop_length ? *hop_length : n_fft / 4, width = win_length ? *win_length : n_fft;
     if (center && align_to_window)
         return td_fail(TD_E_RUNTIME, "stft align_to_window should only be set when center = false");
-    if (!windowed && td_warn("A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other windows "
+    if (!windowed && TD_WARN_ONCE("A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other windows "
                              "such as torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.To suppress this warning "
                              "and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."))
         return NULL;
     if (!return_complex && !complex_fft)
         return td_fail(TD_E_RUNTIME, "stft requires the return_complex parameter be given for real inputs, and will further require that "
                        "return_complex=True in a future PyTorch release.");
-    if (!as_complex && td_warn("stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex tensors "
+    if (!as_complex && TD_WARN_ONCE("stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex tensors "
                                "for all inputs, and return_complex=False will raise an error.\nNote: you can still call torch.view_as_real "
                                "on the complex output to recover the old return format."))
         return NULL;
@@ -134,7 +135,7 @@ td_tensor *td_op_istft(td_tensor *self, int64_t n_fft, const int64_t *hop_length
 {
     bool windowed = td_is_some(window);
     int64_t hop = hop_length ? *hop_length : n_fft / 4, width = win_length ? *win_length : n_fft;
-    if (!windowed && td_warn("A window was not provided. A rectangular window will be applied. Please provide the same window used by stft to make the "
+    if (!windowed && TD_WARN_ONCE("A window was not provided. A rectangular window will be applied. Please provide the same window used by stft to make the "
                              "inversion lossless. To suppress this warning and use a rectangular window, explicitly set "
                              "`window=torch.ones(n_fft, device=<device>)`."))
         return NULL;
@@ -204,7 +205,7 @@ td_tensor *td_op_istft(td_tensor *self, int64_t n_fft, const int64_t *hop_length
     LET(flat) = self->ndim == 2 ? td_squeeze_dim(result, 0) : td_ref(result);
     if (end <= total)
         return td_ref(flat);
-    if (td_warn("The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. Please check your center and "
+    if (TD_WARN_ONCE("The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. Please check your center and "
                 "hop_length settings."))
         return NULL;
     return td_constant_pad_nd(flat, 2, (int64_t[]){0, end - total}, td_int(0));

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <tede/kernel.h>
 #include "base/names.h"
+#include "base/warn.h"
 #include "dispatch/outputs.h"
 #include "ops/index/index.h"
 #include "ops/reduce/reduce.h"
@@ -177,6 +178,10 @@ td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index, bool spa
     return p.outside && td_index_check(at, size, TD_E_RUNTIME, NULL, d) ? NULL : td_tensor_retain(out);
 }
 
+/* What `place` adds or multiplies into self is kept in float32 and rounded once, where self holds halves; a copy goes there and
+ * back.  index_put, put and index_add in the middle of a shape round after each element, as in PyTorch. */
+static bool is_half(const td_tensor *x) { return x->dtype == TD_F16 || x->dtype == TD_BF16; }
+
 /* src may be a 0-dim value, which is placed everywhere. */
 static int scatter(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, bool value)
 {
@@ -199,6 +204,14 @@ static int scatter(const char *op, td_place what, td_tensor *self, int64_t dim, 
     if (!near || !safe)
         return -1;
     td_picking p;
+    if (is_half(self) && (what == TD_PLACE_ADD || what == TD_PLACE_MUL)) {
+        TD_AUTO td_tensor *sums = td_as_contiguous(self, TD_F32), *parts = td_to(near, TD_F32);
+        if (!sums || !parts)
+            return -1;
+        along_dim(&p, what, sums, parts, safe, d);
+        td_pick_run(&p);
+        return td_copy_elements(self, sums);
+    }
     along_dim(&p, what, self, near, safe, d);
     td_pick_run(&p);
     return 0;
@@ -240,7 +253,7 @@ int td_op_scatter_value_(td_tensor *self, int64_t dim, td_tensor *index, td_scal
 int td_op_scatter_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce)
 {
     td_place what = TD_PLACE_ADD;
-    if (td_warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. "
+    if (TD_WARN_ONCE("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. "
                 "Use torch.scatter_reduce instead for more reduction options."))
         return -1;
     return place_of("scatter", reduce, &what) ? -1 : scatter("scatter", what, self, dim, index, src, false);
@@ -293,8 +306,9 @@ static int place_number(place_into *place, void *context, td_place what, td_tens
 }
 
 /* sum, prod, amax and amin are one pass of the placing. mean is a sum divided by counts, which are placed the same way, in
- * self's dtype as PyTorch does it (so counts of narrow dtypes round or wrap around as there); complex counts are int64,
- * since maximum has no complex form. Integers are divided with floor. */
+ * self's dtype as PyTorch does it (so counts of narrow integers wrap around as there), but in float32 for halves, which count
+ * no further than 256 or 2048, and in int64 for complex numbers, since maximum has no complex form. Integers are divided with
+ * floor. */
 static int reduce_into(const char *op, td_tensor *self, td_tensor *src, const char *reduce, bool include_self,
                        place_into *place, void *context)
 {
@@ -319,12 +333,13 @@ static int reduce_into(const char *op, td_tensor *self, td_tensor *src, const ch
         return -1;
     if (!mean)
         return 0;
-    TD_AUTO td_tensor *counts = td_full_like(self, td_int(include_self), is_complex ? TD_I64 : (td_dtype)self->dtype,
+    TD_AUTO td_tensor *counts = td_full_like(self, td_int(include_self), is_complex ? TD_I64 : is_half(self) ? TD_F32 : (td_dtype)self->dtype,
                                              TD_DEVICE_NONE, TD_CONTIGUOUS_FORMAT);
     if (!counts || place_number(place, context, TD_PLACE_ADD, counts, src, 1))
         return -1;
     TD_AUTO td_tensor *one = td_wrapped_number(td_int(1));
-    TD_AUTO td_tensor *below = td_maximum(counts, one);
+    TD_AUTO td_tensor *some = td_maximum(counts, one);
+    TD_AUTO td_tensor *below = is_half(self) ? td_to(some, (td_dtype)self->dtype) : td_tensor_retain(some);
     TD_AUTO td_tensor *quotient = whole ? td_floor_divide(self, below) : td_div(self, below);
     return quotient ? td_copy_elements(self, quotient) : -1;
 }
@@ -423,9 +438,9 @@ int td_warn_expanded(const char *op, const char *form)
 }
 
 /* PyTorch's index_add_ has a separate kernel for several dimensions (`rows`), which raises RuntimeError and checks no index where
- * self has no elements. */
+ * self has no elements; along the first or last dimension it adds up as scatter_add does (`wide`). */
 static int place_vector(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
-                        bool value, bool rows)
+                        bool value, bool rows, bool wide)
 {
     int d = td_wrap_dim(dim, self->ndim);
     TD_AUTO td_tensor *at = d < 0 ? NULL : vector_index(op, index);
@@ -464,6 +479,14 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
     if (!near || !safe)
         return -1;
     td_picking p;
+    if (wide && is_half(self) && rows && (d == 0 || d == self->ndim - 1) && index->dtype == TD_I64) {
+        TD_AUTO td_tensor *sums = td_as_contiguous(self, TD_F32), *parts = td_to(near, TD_F32);
+        if (!sums || !parts)
+            return -1;
+        along_vector(&p, what, sums, parts, safe, d, value);
+        td_pick_run(&p);
+        return td_copy_elements(self, sums);
+    }
     along_vector(&p, what, self, near, safe, d, value);
     td_pick_run(&p);
     return 0;
@@ -489,7 +512,7 @@ int td_op_index_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *
     TD_AUTO td_tensor *factor = td_wrapped_number(alpha);
     TD_AUTO td_tensor *scaled = one ? td_tensor_retain(source)
                               : source->dtype == TD_BOOL ? td_logical_and(source, factor) : td_mul(source, factor);
-    return scaled ? place_vector("index_add_", TD_PLACE_ADD, self, dim, index, scaled, false, self->ndim > 1) : -1;
+    return scaled ? place_vector("index_add_", TD_PLACE_ADD, self, dim, index, scaled, false, self->ndim > 1, one) : -1;
 }
 td_tensor *td_op_index_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_scalar alpha)
 {
@@ -500,7 +523,7 @@ int td_op_index_copy_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor 
 {
     if (index->dtype != TD_I64)
         return td_error(TD_E_RUNTIME, "index_copy_(): Expected a long tensor for index, but got %s", td_dtype_title((td_dtype)index->dtype));
-    return place_vector("index_copy_", TD_PLACE_SET, self, dim, index, source, false, false);
+    return place_vector("index_copy_", TD_PLACE_SET, self, dim, index, source, false, false, false);
 }
 td_tensor *td_op_index_copy(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source)
 {
@@ -520,7 +543,7 @@ int td_op_index_fill_int_tensor_(td_tensor *self, int64_t dim, td_tensor *index,
     if (cast && td_check_apart(self, index))
         return -1;
     TD_AUTO td_tensor *at = cast ? counted_from_end(index, self->ndim ? self->sizes[d] : 1) : NULL;
-    return at ? place_vector("index_fill_", TD_PLACE_SET, self, dim, at, cast, true, false) : -1;
+    return at ? place_vector("index_fill_", TD_PLACE_SET, self, dim, at, cast, true, false, false) : -1;
 }
 int td_op_index_fill_int_scalar_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
 {
@@ -543,7 +566,7 @@ td_tensor *td_op_index_fill_int_tensor(td_tensor *self, int64_t dim, td_tensor *
 static int place_indexed(void *context, td_place what, td_tensor *self, td_tensor *src)
 {
     const place_at *p = context;
-    return place_vector(p->op, what, self, p->dim, p->index, src, false, false);
+    return place_vector(p->op, what, self, p->dim, p->index, src, false, false, false);
 }
 int td_op_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, const char *reduce,
                         bool include_self)
@@ -553,7 +576,7 @@ int td_op_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tenso
     /* PyTorch has a kernel for elements, and reduces slices by operators that take more dtypes. */
     if (self->ndim < 2 && self->numel && (self->dtype == TD_BOOL || td_dtype_is_complex((td_dtype)self->dtype)))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"index_func_\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
-    if (td_warn("index_reduce() is in beta and the API may change at any time."))
+    if (TD_WARN_ONCE("index_reduce() is in beta and the API may change at any time."))
         return -1;
     place_at at = {"index_reduce", dim, index};
     return reduce_into("index_reduce", self, source, reduce, include_self, place_indexed, &at);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <tede/auto.h>
 #include <tede/kernel.h>
+#include "base/warn.h"
 #include "ops/index/sort_kernels.h"
 #include "tensor/tensor.h"
 
@@ -109,7 +110,7 @@ static int warn_of_copy(const char *what, const td_tensor *x)
 {
     if (x->flags & TD_FLAG_CONTIGUOUS)
         return 0;
-    return td_warn("torch.searchsorted(): %s tensor is non-contiguous, this will lower the performance due to extra data copy when "
+    return TD_WARN_ONCE("torch.searchsorted(): %s tensor is non-contiguous, this will lower the performance due to extra data copy when "
                    "converting non-contiguous tensor to contiguous, please use contiguous %s tensor if possible. This message will "
                    "only appear once per program.", what, what);
 }

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <tede/kernel.h>
+#include "base/warn.h"
 #include "dispatch/outputs.h"
 #include "ops/compose.h"
 #include "ops/linalg/linalg.h"
@@ -163,7 +164,7 @@ td_tensor *td_op_linalg_cholesky(td_tensor *self, bool upper)
 td_tensor *td_op_cholesky(td_tensor *self, bool upper)
 {
     td_tensor *pair[2];
-    if (td_warn("torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch release.\n"
+    if (TD_WARN_ONCE("torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch release.\n"
                 "L = torch.cholesky(A)\nshould be replaced with\nL = torch.linalg.cholesky(A)\nand\n"
                 "U = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
                 "This transform will produce equivalent results for all valid (symmetric positive definite) inputs."))
@@ -397,7 +398,7 @@ int td_meta_linalg_lu_solve(td_spec *specs, td_tensor *LU, td_tensor *pivots, td
 }
 td_tensor *td_op_lu_solve(td_tensor *self, td_tensor *LU_data, td_tensor *LU_pivots)
 {
-    return td_warn("torch.lu_solve is deprecated in favor of torch.linalg.lu_solve"
+    return TD_WARN_ONCE("torch.lu_solve is deprecated in favor of torch.linalg.lu_solve"
                    "and will be removed in a future PyTorch release.\nNote that torch.linalg.lu_solve has its arguments reversed.\n"
                    "X = torch.lu_solve(B, LU, pivots)\nshould be replaced with\nX = torch.linalg.lu_solve(LU, pivots, B)")
                ? NULL
@@ -487,7 +488,7 @@ int td_op_triangular_solve(td_tensor **results, td_tensor *self, td_tensor *A, b
 {
     if (self->ndim < 2 || A->ndim < 2)
         return td_error(TD_E_RUNTIME, "torch.triangular_solve: Expected tensors with at least 2 dimensions");
-    if (td_warn("torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular"
+    if (TD_WARN_ONCE("torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular"
                 "and will be removed in a future PyTorch release.\n"
                 "torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.\n"
                 "X = torch.triangular_solve(B, A).solution\nshould be replaced with\nX = torch.linalg.solve_triangular(A, B)."))
@@ -619,7 +620,7 @@ int td_meta_linalg_qr(td_spec *specs, td_tensor *A, const char *mode)
 }
 int td_op_qr(td_tensor **results, td_tensor *self, bool some)
 {
-    if (td_warn("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\n"
+    if (TD_WARN_ONCE("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\n"
                 "The boolean parameter 'some' has been replaced with a string parameter 'mode'.\nQ, R = torch.qr(A, some)\n"
                 "should be replaced with\nQ, R = torch.linalg.qr(A, 'reduced' if some else 'complete')"))
         return -1;
@@ -760,9 +761,9 @@ td_tensor *td_op_linalg_eigvals(td_tensor *self)
 
 /* ---- least squares */
 
-int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rcond, bool values)
+int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rcond, const char *method)
 {
-    (void)rcond, (void)values;
+    (void)rcond, (void)method;
     if (A->ndim < 2 || B->ndim < 2)
         return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: input must have at least 2 dimensions.");
     if (A->dtype != B->dtype || A->ndim != B->ndim || memcmp(A->sizes, B->sizes, sizeof *A->sizes * (A->ndim - 1u)))
@@ -782,8 +783,8 @@ int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rco
     return 0;
 }
 /* min ||A X - B|| for each column. Drivers are named after LAPACK's routines: gels takes A to have full rank, gelsy
- * (the default) finds the rank by QR with pivots, gelsd and gelss by singular values. The kernel has two methods:
- * gels and gelsy share one, and `by_values` chooses the other.
+ * (the default) finds the rank by QR with pivots, gelsd and gelss by singular values. The kernel has
+ * no gelss: gelsd finds the same values faster.
  *
  * rcond defaults to eps * max(m, n), below which a pivot or singular value, relative to the largest, counts as zero.
  * As in PyTorch residuals are given only for more rows than columns, full rank and a driver other than gelsy, and
@@ -818,7 +819,7 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     double eps = narrow ? 0x1p-23 : 0x1p-52;
     td_tensor *all[3];
     const bool by_values = !strcmp(way, "gelsd") || !strcmp(way, "gelss");
-    if (td__linalg_lstsq(all, A_wide, B_wide, rcond ? *rcond : eps * (double)(m > n ? m : n), by_values))
+    if (td__linalg_lstsq(all, A_wide, B_wide, rcond ? *rcond : eps * (double)(m > n ? m : n), by_values ? "gelsd" : way))
         return -1;
     TD_AUTO td_tensor *X = all[0], *rank = all[1], *values = all[2];
     if (rcond && *rcond >= 1 && !strcmp(way, "gelss")) {

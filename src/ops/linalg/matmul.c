@@ -509,8 +509,9 @@ int td_meta_linear(td_spec *specs, td_tensor *input, td_tensor *weight, td_tenso
                                            {"weight", weight->ndim, weight->sizes, weight->ndim - 1}});
     }
     if (input->dtype != weight->dtype)
-        return td_error(TD_E_RUNTIME, "mat1 and mat2 must have the same dtype, but got %s and %s",
-                        td_dtype_title((td_dtype)input->dtype), td_dtype_title((td_dtype)weight->dtype));
+        return bias == TD_NONE ? same_dtype(input, weight)
+                               : td_error(TD_E_RUNTIME, "mat1 and mat2 must have the same dtype, but got %s and %s",
+                                          td_dtype_title((td_dtype)input->dtype), td_dtype_title((td_dtype)weight->dtype));
     if (no_bool("addmm_impl_cpu_", input, weight))
         return -1;
     int ndim = 0;

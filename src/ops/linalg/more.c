@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <tede/kernel.h>
+#include "base/warn.h"
 #include "dispatch/outputs.h"
 #include "ops/linalg/linalg.h"
 
@@ -100,7 +101,7 @@ td_tensor *td_op_cross(td_tensor *self, td_tensor *other, const int64_t *dim)
 {
     if (dim)
         return td_linalg_cross(self, other, *dim);
-    if (td_warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply use "
+    if (TD_WARN_ONCE("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply use "
                 "torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a future release."))
         return NULL;
     for (int d = 0; d < self->ndim; d++)

@@ -2,6 +2,7 @@
 
 #include "calls_ops_linalg_old.h"
 #include <tede/kernel.h>
+#include "base/warn.h"
 #include "dispatch/outputs.h"
 #include "ops/compose.h"
 
@@ -13,7 +14,7 @@ td_tensor *td_op_frobenius_norm_dim(td_tensor *self, int64_t n_dim, const int64_
 }
 static int old_nuclear_norm(void)
 {
-    return td_warn("at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch "
+    return TD_WARN_ONCE("at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch "
                    "release. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead");
 }
 td_tensor *td_op_nuclear_norm(td_tensor *self, bool keepdim)

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/warn.h"
 #include "ops/compose.h"
 #include "tensor/checked.h"
 
@@ -74,14 +75,17 @@ static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, co
     if (bias != TD_NONE && (bias->ndim != 1 || bias->sizes[0] != channels))
         return td_error(TD_E_RUNTIME, "Given %sweight of size %s, expected bias to be 1-dimensional with %" PRId64 " elements, but got bias of "
                         "size %s instead", transposed ? "transposed=1, " : "", SHAPE(weight, a), channels, SHAPE(bias, b));
+    if (input->dtype == TD_BOOL)
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"convolution\" not implemented for 'Bool'");
+    if (td_is_complex(input) && input->dtype != weight->dtype)
+        return td_error(TD_E_RUNTIME, "Input type (CPU%sType) and weight type (torch.%sTensor) should be the same",
+                        td_dtype_title((td_dtype)input->dtype), td_dtype_title((td_dtype)weight->dtype));
     if (input->dtype != weight->dtype)
         return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)input->dtype),
                         td_dtype_title((td_dtype)weight->dtype));
     if (bias != TD_NONE && bias->dtype != input->dtype)
         return td_error(TD_E_RUNTIME, "Input type (%s) and bias type (%s) should be the same", td_cpp_name(input->dtype),
                         td_cpp_name(bias->dtype));
-    if (input->dtype == TD_BOOL)
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"convolution\" not implemented for 'Bool'");
     for (int i = 0; i < g->dims; i++)
         if (!weight->sizes[i + 2])
             return td_error(TD_E_RUNTIME, "convolution: a kernel needs at least one element in each dimension, but weight is of size %s", SHAPE(weight, a));
@@ -289,7 +293,7 @@ static td_tensor *convolve_padding(const char *name, int dims, td_tensor *input,
         pad[2 * (dims - 1 - i)] = 0, pad[2 * (dims - 1 - i) + 1] = total - 2 * before[i];
         uneven |= total & 1;
     }
-    if (uneven && td_warn("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be "
+    if (uneven && TD_WARN_ONCE("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be "
                           "created"))
         return NULL;
     TD_AUTO td_tensor *x = uneven ? td_constant_pad_nd(input, 2 * dims, pad, td_int(0)) : td_ref(input);

@@ -3,6 +3,7 @@
  * Three paths, fastest first.  Operands of one dtype and shape, contiguous, on the CPU: one allocation, one call of
  * the loop.  Anything else on the CPU: promotion, broadcasting, an output in the operands' order of dimensions, and the
  * iterator.  On meta: all of that but the iterator. */
+#include "base/warn.h"
 #include "ops/index/index.h"
 #include "ops/iterate/strides.h"
 #include "ops/pointwise/pointwise.h"
@@ -141,7 +142,7 @@ static int check_condition(const td_pointwise *op, const td_tensor *x)
         return td_error(TD_E_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
                         td_cpp_name(x->dtype));
     if (x->dtype == TD_U8)
-        return td_warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+        return TD_WARN_ONCE("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
                        "version of PyTorch. Use a boolean condition instead.");
     return td_error(TD_E_RUNTIME, "where expected condition to be a boolean tensor, but got a tensor with dtype %s",
                     td_dtype_title((td_dtype)x->dtype));

@@ -223,6 +223,14 @@ td_tensor *td_op_diff(td_tensor *self, int64_t n, int64_t dim, td_tensor *prepen
     return x;
 }
 
+/* Nothing is subtracted where n is 0: self is copied, and only to its own dtype. */
+int td_out_check_diff(td_tensor *self, int64_t n, int64_t dim, td_tensor *prepend, td_tensor *append, td_tensor *out)
+{
+    (void)dim, (void)prepend, (void)append;
+    return n || out->dtype == self->dtype ? 0 : td_error(TD_E_RUNTIME, "expected scalar_type %s but found %s",
+                                                         td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)out->dtype));
+}
+
 /* The widths of the trapezoids, broadcastable to y: x is one-dimensional along dim, or like y's last dimensions. */
 static td_tensor *widths(const char *op, td_tensor *y, td_tensor *x, int64_t dim)
 {

@@ -44,14 +44,13 @@ td_tensor *td_op_cov(td_tensor *self, int64_t correction, td_tensor *fweights, t
     LET(rows) = self->ndim < 2 ? td_reshape(self, 2, (int64_t[]){1, -1}) : td_ref(self);
     if (!rows)
         return NULL;
-    td_dtype dtype = td_is_floating(rows) || td_is_complex(rows) ? (td_dtype)rows->dtype : td_default_dtype();
     int64_t n = rows->sizes[1], last = 1;
     bool weighted = fweights != TD_NONE || aweights != TD_NONE;
     if (!weighted && n <= correction && td_warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations."))
         return NULL;
     if ((fweights != TD_NONE && check_weights("fweights", fweights, n, true)) || (aweights != TD_NONE && check_weights("aweights", aweights, n, false)))
         return NULL;
-    LET(x) = td_to(rows, dtype);
+    LET(x) = td_ref(rows);
     LET(weights) = !weighted ? td_ref(TD_NONE) : fweights == TD_NONE ? td_ref(aweights) : aweights == TD_NONE ? td_ref(fweights)
                                                                                               : td_mul(fweights, aweights);
     LET(total) = weighted ? td_sum(weights) : td_full(0, NULL, td_int(n), TD_I64, self->device);

@@ -591,14 +591,34 @@ int td_cpu__linalg_eig(td_tensor *A, bool compute_v, td_tensor *out0, td_tensor 
     return 0;
 }
 
-/* ---- least squares: by singular values, or faster, by QR with pivots; neither needs a full rank */
+/* ---- least squares: by singular values, or faster, by QR with pivots, neither of which needs a full rank; or by QR alone */
 
-/* gelsd (`values`) goes by singular values, which are out2, gelsy by QR with pivots.  LAPACK's x has max(m, n) rows per column: B goes
- * in with m of them, X comes out with n. */
-int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, bool values, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+/* gels of one matrix.  A number that isn't finite has no norm to scale by, so that the result is NaN without its help. */
+static int solve_full_rank(td_lapack_function *gels, int64_t element, td_dtype dtype, char *a, int m, int n, int k, char *x, int most, void *work, int *size)
 {
+    const int64_t parts = td_dtype_is_complex(dtype) ? 2 : 1;
+    const td_dtype real = td_dtype_to_real(dtype);
+    int info = 0, lda = at_least_one(m);
+    if (*size >= 0 && finite_of(real, a, (int64_t)m * n * parts) != FINITE) {
+        for (int64_t i = 0; i < (int64_t)most * k * parts; i++)
+            if (real == TD_F32)
+                ((float *)x)[i] = NAN;
+            else
+                ((double *)x)[i] = NAN;
+        return 0;
+    }
+    gels("N", &m, &n, &k, a, &lda, x, &most, work, size, &info, (size_t)1);
+    return !info ? 0 : td_error(TD_E_LINALG, "torch.linalg.lstsq: (Batch element %lld): The least squares solution could not be computed because "
+                                "the input matrix does not have full rank (error code: %d).", (long long)element, info);
+}
+
+/* gelsd goes by singular values, which are out2, gelsy by QR with pivots, gels by QR.  LAPACK's x has max(m, n) rows per column: B goes
+ * in with m of them, X comes out with n. */
+int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, const char *method, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+{
+    const bool values = !strcmp(method, "gelsd"), full = !strcmp(method, "gels");
     td_dtype dtype = (td_dtype)A->dtype;
-    td_lapack_function *solve = td_lapack(values ? "gelsd" : "gelsy", NULL, dtype);
+    td_lapack_function *solve = td_lapack(method, NULL, dtype);
     TD_AUTO td_tensor *a = solve ? td_columns(A) : NULL;
     if (!a)
         return -1;
@@ -632,14 +652,18 @@ int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, bool values, 
             }
             char *s = (char *)out2->data + i * least * (int64_t)real_size, *from = (char *)a->data + i * b.stride;
             int *const places = (int *)integers->data;     /* gelsy: where a column went; 0: it may go anywhere */
-            if (!values) {
+            if (pass && !values) {
                 memset(places, 0, (size_t)n * sizeof *places);
                 memset(s, 0, (size_t)least * real_size);
             }
             if (pass && values && finite_of(td_dtype_to_real(dtype), from, (int64_t)m * n * (complex ? 2 : 1)) != FINITE)
                 return td_error(TD_E_LINALG, "torch.linalg.lstsq: (Batch element %lld): The least squares problem could not be solved because the "
                                 "input matrix contained non-finite values.", (long long)i);
-            if (least && !values && complex)
+            if (least && full && solve_full_rank(solve, i, dtype, from, m, n, given, x->data, most, work->data, size))
+                return -1;
+            if (least && full)
+                r = least;
+            else if (least && !values && complex)
                 solve(&m, &n, &given, from, &lda, x->data, &most, places, limit, &r, work->data, size, reals->data, &info);
             else if (least && !values)
                 solve(&m, &n, &given, from, &lda, x->data, &most, places, limit, &r, work->data, size, &info);

@@ -160,6 +160,12 @@ static double element(td_dtype type, const void *x, int64_t i)
     return type == TD_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
+/* A sum as it is stored: a mean is what that gives divided, as in PyTorch, so that halves are rounded twice. */
+static double as_stored(td_dtype dtype, double x)
+{
+    return dtype == TD_F16 ? td_f16_to_f32(td_f32_to_f16((float)x)) : dtype == TD_BF16 ? td_bf16_to_f32(td_f32_to_bf16((float)x)) : x;
+}
+
 /* The two wordings are those of PyTorch's two paths. */
 static int check_bag_rows(const int64_t *at, int64_t n, int64_t rows, bool general)
 {
@@ -229,7 +235,7 @@ int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offs
         if (mode != 2)
             from[b] = used;
         for (int64_t j = 0; j < width; j++) {
-            double value = mode == 1 && used ? sum[j] / (double)used : sum[j];
+            double value = mode == 1 && used ? as_stored((td_dtype)weight->dtype, sum[j]) / (double)used : sum[j];
             if (type == TD_F64)
                 ((double *)y->data)[b * width + j] = value;
             else
