@@ -16,7 +16,7 @@ PAGES = sorted([*(ROOT / 'docs').glob('*.md'), ROOT / 'README.md', ROOT / 'CONTR
 # `commented:` is generated code, too, with comments that the page adds.
 SHOWN = re.compile(r'<!-- (generated: |commented: )?([\w./]+) -->\n```\w*\n(.*?)```', re.S)
 LINK = re.compile(r'\]\(([^)#\s]+)(?:#[^)]*)?\)')
-NAMED = re.compile(r'`((?:src|docs|ops|python|include|codegen|tests|tools|examples)/[\w./]+\.\w+)`')
+NAMED = re.compile(r'`((?:src|docs|ops|python|include|codegen|tests|tools|examples|bench)/[\w./*]*)`')      # files, folders, patterns
 
 
 @pytest.fixture(scope='session')
@@ -43,8 +43,23 @@ def test_code_that_is_shown_is_there(page, generated):
 def test_files_that_are_named_exist(page):
     text = page.read_text()
     missing = [name for name in LINK.findall(text) if '://' not in name and not (page.parent / name).exists()]
-    missing += [name for name in NAMED.findall(text) if not (ROOT / name).exists()]
+    missing += [name for name in NAMED.findall(text) if not any(ROOT.glob(name.rstrip('/')))]
     assert not missing
+
+
+def test_design_and_readme_list_the_folders_that_there_are():
+    design, readme = (ROOT / 'docs/design.md').read_text(), (ROOT / 'README.md').read_text()
+
+    def folders(path):
+        return {p.name for p in (ROOT / path).iterdir() if p.is_dir() and any(p.rglob('*.[ch]'))}
+
+    layers = {name.rstrip('/').removeprefix('src/') for name in re.findall(r'^\| `(src/[\w/]+)` \|', design, re.M)}
+    assert layers == folders('src') - {'kernels'} | {'kernels/cpu'}
+    assert set(re.findall(r'`([\w/]+)`', re.search(r'^\| `src/` \|(.*)$', readme, re.M)[1])) == layers
+    for path in 'src/ops', 'src/kernels/cpu':
+        table = re.search(rf'^\| `{path}/` \| \|.*?\n\n', design, re.M | re.S)[0]
+        rows = [re.findall(r'`(\w+)`', row.split('|')[1]) for row in table.splitlines()[2:] if row]
+        assert sorted(sum(rows, [])) == sorted(folders(path))
 
 
 @pytest.mark.parametrize('page', [p for p in PAGES if '```python' in p.read_text()], ids=lambda p: p.name)
