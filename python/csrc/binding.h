@@ -1,4 +1,4 @@
-/* What the files of the extension tede._C share.
+/* Declarations that the files of the extension tede._C share.
  *
  * The binding is driven by tables: dispatch.h describes every operator at run time, and one parser (parser.c) fills
  * the boxed arguments of any of them.  Nothing here is generated.

@@ -1,4 +1,4 @@
-/* Devices from outside: loading them, asking for and choosing the current one, waiting for it.  tede/_devices.py makes of this
+/* Devices from outside: loading them, getting and setting the current one, waiting for it.  tede/_devices.py makes of this
  * what programs see. */
 #include "binding.h"
 #include <tede/device.h>

@@ -1,4 +1,4 @@
-/* Edges of the gradient graph, version counters, and what can be asked of the running backward pass. */
+/* Edges of the gradient graph, version counters, and queries of the running backward pass. */
 #include "binding.h"
 #include <tede/autograd_nodes.h>
 

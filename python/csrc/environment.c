@@ -1,4 +1,4 @@
-/* What a program sets for all calls: the default device, autocast, and the name that the package goes by.
+/* Settings for all calls: the default device, autocast, and the name that the package goes by.
  *
  * A device is a context manager: entering it puts the default aside on a stack of the thread's, leaving takes it back. */
 #include "binding.h"

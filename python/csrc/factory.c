@@ -1,4 +1,4 @@
-/* tensor(), as_tensor(), asarray(): tensors from Python's data.
+/* Factories from Python's data: tensor(), as_tensor(), asarray().
  *
  * Nested sequences are traversed twice: once for shape and dtype, once to store.  Lists and tuples go without
  * iterators; anything else that is a sequence goes by its protocol. */

@@ -1,4 +1,4 @@
-/* backward, grad, and the thread's modes.
+/* autograd.backward and grad, and the thread's gradient modes (no_grad, enable_grad, inference_mode).
  *
  * Backward passes give up the lock; hooks and Python Functions take it again. */
 #include "binding.h"

@@ -1,4 +1,4 @@
-/* Memory shared with NumPy and with anything that has a buffer.
+/* NumPy and buffer protocol: memory shared with arrays and other objects.
  *
  * NumPy isn't linked: arrays come in by their __array_interface__, and go out as numpy.asarray of a small object that
  * has one and holds the storage.  Strides may be negative both ways. */

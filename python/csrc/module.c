@@ -1,4 +1,4 @@
-/* The module tede._C. */
+/* Initialization of the extension module tede._C. */
 #include "binding.h"
 #include <dlfcn.h>
 #include <tede/library.h>

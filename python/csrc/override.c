@@ -1,4 +1,4 @@
-/* __torch_function__: classes that take calls into their own hands.
+/* __torch_function__: overrides of calls by classes and modes.
  *
  * Where an argument's class has a __torch_function__, that is called instead of the operator, with the function, the types
  * involved, and the arguments.  Plain Tensors and Parameters never get here; for them the protocol costs the compare

@@ -1,4 +1,4 @@
-/* Python arguments become boxed values, for any operator, by its description.
+/* Argument parsing: Python arguments become boxed values, for any operator, by its schema.
  *
  * Overloads are tried in order; a try that fails leaves nothing behind, so the next one can follow.  Values that must
  * outlive the conversion (lists, numbers that became tensors) live in the call's scratch: no tuple, dict or string is

@@ -1,4 +1,4 @@
-/* Attributes of tensors. */
+/* Tensor attributes (getters and setters): shape, dtype, device, grad, data and the rest. */
 #include "calls_csrc_properties.h"
 #include "binding.h"
 #include <tede/transforms.h>

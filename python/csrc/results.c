@@ -1,4 +1,4 @@
-/* Results of operators as Python objects: one, a tuple, or a named tuple tede.return_types.<name>. */
+/* Conversion of operators' results to Python objects: one, a tuple, or a named tuple tede.return_types.<name>. */
 #include "binding.h"
 
 static PyObject *return_types;      /* the module of the named tuples' types */

@@ -1,4 +1,4 @@
-/* Files of tensors: what tede.safetensors is written over.
+/* Reading and writing safetensors files, for tede.safetensors.
  *
  * _safetensors_open(path) and _safetensors_parse(bytes) give a SafetensorsFile, which lends what the C API knows of
  * the file; _safetensors_save(path, tensors, metadata) writes two dicts. */

@@ -1,4 +1,4 @@
-/* The nearest of several names to one that isn't among them, for errors. */
+/* Spelling suggestions in errors: the nearest of several names to one that isn't among them. */
 #include "binding.h"
 
 enum { LONGEST = 63 };

@@ -1,4 +1,4 @@
-/* Levels and tangents for tede.func and tede.autograd.forward_ad, which are written in Python over these. */
+/* vmap, grad and jvp levels, and tangents, for tede.func and tede.autograd.forward_ad, which are written in Python over these. */
 #include "binding.h"
 #include <tede/transforms.h>
 

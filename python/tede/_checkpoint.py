@@ -1,4 +1,4 @@
-"""What both formats of checkpoints share, archives and the streams before them: the numbers that a stream begins with, and how
+"""Helpers for reading checkpoints, shared by both formats, archives and the streams before them: the numbers that a stream begins with, and how
 their pickles are read."""
 import pickle
 

@@ -1,4 +1,4 @@
-"""HigherOrderOperator: an operator that takes functions, with kernels in Python for dispatch keys, modes and classes.
+"""HigherOrderOperator: an operator whose arguments are functions, with kernels in Python for dispatch keys, modes and classes.
 
 The core never sees such a call. It goes by the tensors among its arguments: first to the Autograd key, below it to the
 innermost mode or to the tensors' class, then to the device's key. What a kernel calls again starts where the thread's state

@@ -1,4 +1,4 @@
-"""Factorisations written over operators: lu, and randomised approximations of low rank."""
+"""Low-rank approximation (svd_lowrank, pca_lowrank) and lu, written over operators."""
 import tede
 from tede._once import warn_once
 from tede.functional import _overridden

@@ -1,4 +1,4 @@
-"""no_grad and its kin: context managers and decorators over the thread's modes."""
+"""Gradient modes (no_grad, enable_grad, inference_mode and others): context managers and decorators."""
 from tede import _C
 from tede._C import (_set_below_autograd, _set_grad_enabled, _set_inference_mode, _set_promotion, _set_python_excluded,
                      is_grad_enabled, is_inference_mode_enabled)

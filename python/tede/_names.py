@@ -1,4 +1,4 @@
-"""Names of dimensions: labels that operators check when they begin, carry over to what they give, and that errors show.
+"""Named tensors: names of dimensions, which operators check, pass on to their results and show in errors.
 
     x = tede.rand(2, 3, names=("batch", "channel"))
     x.mean("channel")                       # by name

@@ -1,4 +1,4 @@
-"""What fills tede.linalg, tede.fft and tede.special: the operators of a family under their short names."""
+"""Namespaces of operators, tede.linalg, tede.fft and tede.special: a family's operators under their short names."""
 from tede import _C
 
 

@@ -1,4 +1,4 @@
-"""Things said once per process."""
+"""Notices printed once per process."""
 _said = set()
 
 

@@ -1,4 +1,4 @@
-"""Functions of the package that are about Python's numbers, and those that PyTorch took out."""
+"""Functions of the package over Python's numbers (sym_int, sym_max, ...), and those that PyTorch has removed."""
 from tede._override import overridable, overridable_members
 
 _precision = "highest"

@@ -1,4 +1,4 @@
-"""The objects that stand for operators: a packet for all overloads of a name, an overload for one schema. Both call into the
+"""OpOverloadPacket and OpOverload: an object for all overloads of an operator's name, and one for each schema. Both call into the
 dispatcher; what classes and modes with __torch_dispatch__ get is an overload."""
 from tede import _C
 from tede._registry import key_of, made_by_libraries, register

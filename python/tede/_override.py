@@ -1,4 +1,4 @@
-"""Whether classes and modes with a __torch_function__ take a call over: the check, and what makes a function check."""
+"""Override checks: whether classes and modes with a __torch_function__ take a call over, and a decorator that adds the check."""
 from tede import _C
 
 # Getters whose results stay what they are: the default __torch_function__ makes no subclass of them.

@@ -1,4 +1,4 @@
-"""Parameter: a tensor that a module learns. How it is pickled is with the pickles of tensors, see _tensor."""
+"""Parameter: a tensor that an optimizer changes and a module registers. How it is pickled is with the pickles of tensors, see _tensor."""
 from tede import _C
 from tede._C import Tensor
 

@@ -1,4 +1,4 @@
-"""Kernels in Python: what is registered for operators by dispatch keys, also before there is the operator."""
+"""The registry of kernels written in Python, by operator and dispatch key; kernels may be registered before their operator is defined."""
 from tede import _C
 
 _NUMBERS = {name: number for number, name in _C._key_names().items()}

@@ -1,4 +1,4 @@
-"""Keywords that a constructor doesn't take: the error names the nearest one that it does (Python 3.13 does so by itself)."""
+"""Spelling suggestions for keyword arguments that a constructor doesn't take, as Python 3.13 gives them."""
 
 _TAKES_ANY = 0x08           # a code object's flag: it has **kwargs
 

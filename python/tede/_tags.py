@@ -1,4 +1,4 @@
-"""What is known of operators by their tags: OpOverload.tags.  An operator's traits have the words: those of its entry, or of who
+"""Tags of operators (OpOverload.tags).  An operator's traits have the words: those of its entry, or of who
 defined it."""
 import enum
 

@@ -1,4 +1,4 @@
-"""The methods of Tensor that are better off in Python: rare, long, or about Python itself."""
+"""Methods of Tensor that are written in Python: rare ones, long ones, and those about Python itself (pickling, printing, copying)."""
 from tede import _C
 from tede._C import Tensor
 from tede._override import PLAIN_GETTERS, overridable

@@ -1,4 +1,4 @@
-"""How tensors are printed, where programs look for it: the options, and the elements without what stands around them."""
+"""Printing tensors (torch._tensor_str): print options, and the text of the elements alone."""
 import contextlib
 import re
 

@@ -1,4 +1,4 @@
-"""What the types of tensors and storages were called after: FloatTensor, LongStorage, ..."""
+"""Legacy type names of tensors and storages by dtype: FloatTensor, LongStorage, ..."""
 
 TITLES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
           "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",

@@ -1,4 +1,4 @@
-"""How pickles put tensors together again. Checkpoints name these functions, so their names and arguments are fixed."""
+"""Functions that rebuild tensors when they are unpickled. Checkpoints name these functions, so their names and arguments are fixed."""
 from collections import OrderedDict
 
 from tede import _C

@@ -1,4 +1,4 @@
-"""A reader of pickles that has no way to call anything but what is written here.
+"""The restricted unpickler of load(weights_only=True): it calls nothing but what is listed here.
 
 A pickle is a program; this interprets the part of its language that data needs. A GLOBAL gives an entry of a table,
 never an import, and REDUCE runs only entries of that table, most of them functions of this file that look at their

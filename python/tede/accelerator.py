@@ -1,4 +1,4 @@
-"""Whichever accelerator there is: the first device that was loaded by tede.load_device."""
+"""torch.accelerator: the current accelerator, which is the first device that was loaded by tede.load_device."""
 import sys
 
 

@@ -1,4 +1,4 @@
-"""Run a PyTorch program on tede:  python -m tede.as_torch script.py args...   (also -m module, -c code)
+"""Run a PyTorch program on tede, without changing it:  python -m tede.as_torch script.py args...   (also -m module, -c code)
 
 Every `import torch...` of the program gives tede's module of that place: one finder on sys.meta_path does that. A folder
 with a package `torch` that installs the finder is put first on the path, and in PYTHONPATH, so that the interpreters that

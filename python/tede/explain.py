@@ -1,4 +1,4 @@
-"""tede.explain(): every call with the way it took.
+"""tede.explain(): traces operator calls: dispatch keys, kernels, copies, memory, times.
 
     with tede.explain():
         y = x.t() + 1

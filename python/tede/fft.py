@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms."""
+"""tede.fft: discrete Fourier transforms."""
 from tede import _C
 from tede._C import Tensor  # noqa: F401
 from tede._namespace import gather

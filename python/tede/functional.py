@@ -1,4 +1,4 @@
-"""Functions of the package that are more than one operator: any number of tensors, or arguments of several kinds."""
+"""torch.functional: functions that are more than one operator: any number of tensors, or arguments of several kinds."""
 from tede import _C
 from tede._C import Tensor
 from tede._once import warn_once

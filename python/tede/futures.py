@@ -1,4 +1,4 @@
-"""Results that may come later."""
+"""torch.futures: Future, collect_all and wait_all."""
 import threading
 
 

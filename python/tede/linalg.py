@@ -1,4 +1,4 @@
-"""Linear algebra."""
+"""tede.linalg: linear algebra."""
 from tede import _C
 from tede._namespace import gather
 

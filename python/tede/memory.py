@@ -1,4 +1,4 @@
-"""Where memory is: the tensors that live, by size, operator and line of Python.
+"""tede.memory: what memory is allocated, the tensors that live, by size, operator and line of Python.
 
     with tede.memory.track() as t:
         train(...)

@@ -1,4 +1,4 @@
-"""Counters and events of a program, and who is notified of them.
+"""torch.monitor: counters and events of a program, and handlers that are notified of them.
 
 A Stat collects numbers for a window of time, or until it has as many as were asked for, and then emits one Event with their
 aggregations. Handlers are process-wide and are called by the thread that emits.

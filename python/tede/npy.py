@@ -1,4 +1,4 @@
-"""Tensors of NumPy's files, without NumPy.
+"""NumPy's .npy and .npz files as tensors, without NumPy.
 
     x = tede.npy.load("x.npy")              # a tensor
     tensors = tede.npy.load("all.npz")      # a dict of them

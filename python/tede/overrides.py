@@ -1,4 +1,4 @@
-"""__torch_function__: helpers for classes and modes that take calls into their own hands.
+"""torch.overrides: helpers for classes and modes that override calls by __torch_function__.
 
 A call with an argument whose class has a __torch_function__ goes to that instead: it gets the function, the types
 involved and the arguments.  While a mode is entered, all calls go to the innermost one first."""

@@ -1,4 +1,4 @@
-"""The state of random numbers."""
+"""torch.random: seeding, and the state of the default generator (get_rng_state, fork_rng)."""
 from tede._C import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401
 
 

@@ -1,4 +1,4 @@
-"""Special functions."""
+"""tede.special: special functions."""
 from tede import _C
 from tede._namespace import gather
 

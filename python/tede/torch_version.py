@@ -1,4 +1,4 @@
-"""A version that is a string and compares as a version."""
+"""TorchVersion: a version that is a string and compares as a version."""
 import re
 
 

@@ -1,4 +1,4 @@
-"""Recording a function's calls, to make them again with other inputs.
+"""tede.tracer: records a function's operator calls, to replay them with other inputs.
 
     recording = tede.tracer.trace(f, x, y)
     print(recording)               # the graph, a line per call

@@ -1,4 +1,4 @@
-"""Names for annotations."""
+"""torch.types: type names for annotations."""
 import builtins
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-/* Where the graph ends: adding gradients up, and leaving them at a leaf.
+/* Gradient accumulation: adding gradients up, and storing them in .grad of a leaf, where the graph ends.
  *
  * Note [Who may write a gradient]
  * A sum may be formed in place only if nobody else can see the memory: one reference to the tensor, one to its storage

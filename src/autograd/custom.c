@@ -1,4 +1,4 @@
-/* Nodes made from outside: what autograd.Function stands on.
+/* User-defined autograd nodes: what autograd.Function is made with.
  *
  * How many results and saved tensors such a node has is known only after the forward computation, so these two arrays
  * are blocks of their own here. */

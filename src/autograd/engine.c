@@ -1,4 +1,4 @@
-/* The backward pass.
+/* The backward engine: runs the nodes of the gradient graph in topological order.
  *
  * It runs on the calling thread, but for nodes of accelerators (ready_queues.c).  First it finds all nodes that the roots lead to and counts the edges into each; then it
  * runs nodes that wait for nothing any more, the latest first.  A node's gradients are added up in the pass's own slots until

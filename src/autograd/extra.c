@@ -1,4 +1,4 @@
-/* What a node has only sometimes: foreign objects, retained gradients, and the records of anomaly mode. */
+/* Optional state of autograd nodes (td_node_extra): Python's objects for them, retained gradients, anomaly mode's records. */
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
 

@@ -1,4 +1,4 @@
-/* Views that a handler outside gave: what __torch_dispatch__ makes of x.view(2, 2) for a class without memory of its own.
+/* Views returned by a handler in Python: what __torch_dispatch__ makes of x.view(2, 2) for a class without memory of its own.
  *
  * Such a result is tied to its operand as a view is to its base: one version counter, and a write to either changes both
  * histories.  Sizes and strides don't say how it came about, so that it is made anew by the same call, on another base. */

@@ -1,4 +1,4 @@
-/* The gradient of an operator that was defined at run time: a boxed kernel on its Autograd key that makes a node. */
+/* Gradients of operators defined at run time: a boxed kernel on the Autograd key that makes a node. */
 #include <tede/autograd_nodes.h>
 #include <tede/dispatch.h>
 #include "autograd/hooks.h"

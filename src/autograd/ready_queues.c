@@ -1,4 +1,4 @@
-/* Backward passes over several devices.
+/* Per-device ready queues: worker threads for backward passes over several devices.
  *
  * Each index of an accelerator has one worker thread, made when it is first needed, and every thread that runs a pass or
  * serves a device has a ready queue: a heap of ready nodes, the latest first.  A node goes to the ready queue of its device's worker, one

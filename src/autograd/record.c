@@ -1,4 +1,4 @@
-/* What generated autograd kernels keep and write: see record.h. */
+/* Run-time support for generated autograd kernels: copies of in-place operands, write-backs, returned gradients.  See record.h. */
 #include "calls_autograd_record.h"
 #include "autograd/record.h"
 #include "autograd/tangent.h"

@@ -1,4 +1,4 @@
-/* The nodes of one backward pass: finding them, counting what each waits for, and the heap of those that are ready.
+/* The graph task of one backward pass: finding its nodes, counting their dependencies, and the heap of those that are ready.
  *
  * What a pass knows of a node is an entry in one growing array, which is also the queue of the search.  From the node
  * to its entry leads a field of the node: the pass claims it for as long as it runs.  A node that another pass (on

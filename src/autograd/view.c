@@ -1,4 +1,4 @@
-/* Writing to views, and what it does to histories.
+/* In-place writes to views, and how they change autograd histories (CopySlices).
  *
  * Note [Writing to a view]
  * Let v be a view of b, and let v be written by f.  From then on b is made of its old self and of f's result:

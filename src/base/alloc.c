@@ -1,4 +1,4 @@
-/* The allocation seam: every block of the library comes from here.
+/* The caching memory allocator: every block of the library comes from here.
  *
  * A training step asks for the same sizes again and again, so the way back and forth must be short.  Blocks of at most
  * SMALL_MAX bytes belong to a size class, and each thread keeps a list of free ones per class: taking and returning one

@@ -1,4 +1,4 @@
-/* One core in a process.
+/* Detection of a second copy of libtede in the process.
  *
  * See Note [One libtede] in src/dispatch/load.c, which looks at libraries that are loaded through this one.  What others load, as
  * Python does an extension that is imported, it never sees; but the second core in a process can find the first one while it is loaded

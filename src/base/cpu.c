@@ -1,4 +1,4 @@
-/* Which instruction-set level of base/levels.h this machine has.
+/* CPU feature detection: which instruction-set level of base/levels.h this machine has.
  *
  * A level counts only if the operating system saves its registers too: on x86-64 XCR0 says so.  TEDE_CPU=name forces a lower
  * level; a higher one than the machine has is not believed. */

@@ -1,4 +1,4 @@
-/* What tede/modes.h declares. */
+/* Process-wide switches of tede/modes.h: batch-invariant results, filling of uninitialized memory. */
 #include <tede/modes.h>
 
 static int batch_invariant;

@@ -1,4 +1,4 @@
-/* What is made at its first use: see once.h.
+/* Lazy one-time initialization, by one thread while the others wait: see once.h.
  *
  * A state is 0, TD_ONCE_DONE, or the number of the process that is making it: a child counts on from its parent, so that what
  * a thread of the parent was making is nobody's there. */

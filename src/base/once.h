@@ -1,4 +1,4 @@
-/* What is made at its first use: tables, registrations, keys of threads, answers of the processor.
+/* Lazy one-time initialization: tables, registrations, keys of threads, answers of the processor.
  *
  *     static td_once once;
  *     if (td_once_run(&once, make) != 0)

@@ -1,4 +1,4 @@
-/* What a processor or a compiler must have been asked for: the one file that knows which it is.
+/* Compiler and processor specifics (vector extensions, intrinsics): the one file that knows which they are.
  *
  * What this file names, others test: TD_FUSED, VBYTES, TD_AVX512 and so on, never the compiler's own macros, and it alone includes
  * the compilers' headers of intrinsics.  Those take half a second to read, so they come only where TD_SIMD_INTRINSICS is defined

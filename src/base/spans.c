@@ -1,4 +1,4 @@
-/* Blocks of whole pages, taken from the operating system and kept when they are freed.
+/* The allocator's large blocks, of whole pages: taken from the operating system and kept when they are freed.
  *
  * Fresh pages are dear (the kernel clears each at its first touch), so a freed block keeps its memory and the next one of
  * its size takes it over as it is.  Up to RUN_MAX a block is a run of pages in a chunk, an aligned 16 MB of address space

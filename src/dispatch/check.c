@@ -1,4 +1,4 @@
-/* What kernels from outside check their arguments with, and make results by.  Names and positions come from the schema. */
+/* Argument checks and result allocation for kernels from outside (<tede/kernel.h>).  Names and positions come from the schema. */
 #include "calls_dispatch_check.h"
 #include <tede/kernel.h>
 #include <stdarg.h>

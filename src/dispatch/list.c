@@ -1,4 +1,4 @@
-/* Lists of tensors. */
+/* td_tensor_list: arrays of owned tensors, as operators with Tensor[] results return them. */
 #include <tede/list.h>
 #include "tensor/checked.h"
 

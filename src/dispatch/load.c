@@ -1,5 +1,5 @@
-/* Loading libraries from outside.  A device's table is looked at before anything of it is called, and shown to others when it
- * is whole.  A library that fails after code of it has run stays mapped, since what it did can't be known. */
+/* Loading plug-in libraries (dlopen): devices, layouts, dtypes and operators.  A device's table is checked before anything of it is
+ * called, and published when it is whole.  A library that fails after code of it has run stays mapped, since what it did can't be known. */
 #include "calls_dispatch_load.h"
 #include <ctype.h>
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* The table of operators, found by name, and the slow way to a kernel.
+/* The operator registry, by name, and the slow path of dispatch.
  *
  * Rows live in the generated chunks; here they are joined into a list and a hash table by registered name, once. */
 #include "base/once.h"

@@ -1,4 +1,4 @@
-/* Growing text, and strings that are handed out: these have their size in front, since blocks are freed with it. */
+/* A string builder, and strings that are returned to callers: these have their size in front, since blocks are freed with it. */
 #include "formula/text.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Text that grows: what printers write to. */
+/* A string builder: what printers write to. */
 #ifndef TD_FORMULA_TEXT_H
 #define TD_FORMULA_TEXT_H
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Files are mapped whole and privately: nothing is read before it is used, tensors over the pages may be written, and what is
- * written stays in this process. */
+/* Memory-mapped files.  They are mapped whole and privately: nothing is read before it is used, tensors over the pages may be
+ * written, and what is written stays in this process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

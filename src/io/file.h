@@ -1,4 +1,4 @@
-/* A file's pages, as a storage. */
+/* Memory-mapped files as storages. */
 #ifndef TD_IO_FILE_H
 #define TD_IO_FILE_H
 #include <tede/tensor.h>

@@ -1,4 +1,4 @@
-/* Optimizers over lists of parameters: what a step remembers, and the call of the fused kernel.
+/* Optimizers for C programs (SGD, Adam and others) over lists of parameters: the state of a step, and the call of the fused kernel.
  *
  * One struct serves all kinds: a kind says which states a parameter has, under PyTorch's names, and how one
  * parameter is stepped.  States are made at a parameter's first gradient. */

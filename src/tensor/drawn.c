@@ -1,4 +1,4 @@
-/* Shapes that don't fit, drawn one under the other behind an error's message, with marks under what is meant. */
+/* Error messages for shape mismatches: shapes drawn one under the other behind an error's message, with marks under what is meant. */
 #include "tensor/tensor.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The core's side of a binding: the tie between a tensor and its wrapper, and views made without an operator. */
+/* Support for language bindings: the link between a tensor and its wrapper object, and views made without an operator. */
 #include <tede/foreign.h>
 #include <inttypes.h>
 #include "tensor/layout.h"

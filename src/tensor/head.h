@@ -1,4 +1,4 @@
-/* The inner path of making tensors, shared by tensor.c and view.c.
+/* Allocation and initialization of tensor objects (their heads), shared by tensor.c and view.c.
  *
  * Fields are set one by one: compilers turn the clearing of a whole head into an instruction (rep stos) that takes
  * longer than everything else here together. */

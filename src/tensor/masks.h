@@ -1,4 +1,4 @@
-/* The thread's masks, where generated stubs reach them in one instruction.
+/* The thread's dispatch-key include and exclude masks, where generated stubs reach them in one instruction.
  *
  * Note [no_grad]
  * no_grad excludes the Autograd key: what is off is not even asked. inference_mode does so too, and marks

@@ -1,4 +1,5 @@
-/* Permuting views, and the position of a tensor within its storage, also after the storage has got another block: see Note [Resizing a shared storage] in storage.c. */
+/* Permuting views, and the position of a tensor within its storage, also after the storage has got another block: see
+ * Note [Resizing a shared storage] in storage.c. */
 #ifndef TD_TENSOR_POSITION_H
 #define TD_TENSOR_POSITION_H
 #include "tensor/tensor.h"

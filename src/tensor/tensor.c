@@ -1,4 +1,4 @@
-/* The tensor's head: making, counting, asking.
+/* Tensor objects: construction, reference counting, accessors.
  *
  * td_tensor_new is what every operator's result costs, so its way for a small CPU tensor is straight: see
  * Note [Small tensors]. */

@@ -1,4 +1,4 @@
-/* What storages know of weak references to them: see weak.c. */
+/* Weak references to storages: see weak.c. */
 #ifndef TD_TENSOR_WEAK_H
 #define TD_TENSOR_WEAK_H
 #include <tede/weak.h>

@@ -1,4 +1,4 @@
-/* Recordings: calls written down as they are made, to be made again.  See <tede/trace.h>.
+/* Recordings of operator calls, for replay.  See <tede/trace.h>.
  *
  * Every tensor that a recording meets has a number: inputs first, then results as they come and constants as they are
  * met.  The recording holds a reference to each until it ends, so that no address is used twice; afterwards to the constants

@@ -1,4 +1,4 @@
-/* Between watching and recording, which share the Tracing key: see watch.c. */
+/* Interface between event emission and recording, which share the Tracing key: see watch.c. */
 #ifndef TD_TRACE_RECORD_H
 #define TD_TRACE_RECORD_H
 #include "base/watch.h"

@@ -1,4 +1,4 @@
-/* Forward mode: tangents of results.
+/* Forward-mode differentiation (jvp): tangents of results.
  *
  * Most operators' tangents come from formulas (generated kernels on the ForwardAD key) or, for linear ones, from the
  * operator itself.  What has neither goes the long way: the gradient of the gradient.  With v a stand-in for the

@@ -1,4 +1,4 @@
-/* What has no batching rule runs once per member of the batch: slow, so it warns, once per operator, and is counted. */
+/* vmap's fallback: an operator without a batching rule runs once per member of the batch: slow, so it warns, once per operator, and is counted. */
 #include "calls_transforms_loop.h"
 #include "transforms/batch.h"
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Tangents: forward mode's half of what a tensor knows about its derivative.
+/* Tangents of tensors, for forward-mode differentiation: where they are kept.
  *
  * A tensor with a tangent is a dual number.  It carries the ForwardAD key; the operators' kernels on that key compute
  * the results' tangents (forward.c, and what is generated from the entries). */

@@ -1,4 +1,4 @@
-"""Tensors that only pretend, and a mode that holds operators against their schemas."""
+"""Fake tensors, which have no values, and a mode that checks operators against their schemas."""
 from tede._subclasses import fake_tensor
 from tede._subclasses.fake_utils import CrossRefFakeMode  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Two Functions of old, which some programs still apply."""
+"""autograd._functions: Type and Resize, legacy Functions that some programs still apply."""
 from tede.autograd.function import Function
 
 __all__ = ["Resize", "Type"]

@@ -1,4 +1,4 @@
-"""A backward pass: from outputs to the leaves, or to given tensors."""
+"""autograd.backward and autograd.grad: backward passes to the leaves, or to given tensors."""
 from tede import _C
 from tede._C import Tensor
 from tede._override import handle_torch_function, has_torch_function

@@ -1,4 +1,4 @@
-"""The thread's modes, under the names that PyTorch has here."""
+"""autograd.grad_mode: no_grad, enable_grad, inference_mode and the other gradient modes of the thread."""
 from tede import _C
 from tede._modes import _Mode, enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Looking at the gradient graph, and hooks on what it saves."""
+"""autograd.graph: inspection of the gradient graph, and hooks on saved tensors."""
 import abc
 import threading
 from collections import defaultdict, namedtuple

@@ -1,4 +1,4 @@
-"""Functions of functions: gradients, Jacobians, batches.  See docs/transforms.md.
+"""tede.func: function transforms (grad, vjp, jvp, jacrev, jacfwd, hessian, vmap, functionalize).  See docs/transforms.md.
 
     per_sample = vmap(grad(loss), in_dims=(None, 0, 0))(parameters, inputs, targets)
 """

@@ -1,4 +1,4 @@
-"""Looking into wrapped tensors."""
+"""debug_unwrap: the tensors inside the wrappers of func's transforms."""
 from tede import _C
 
 

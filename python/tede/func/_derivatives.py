@@ -1,4 +1,4 @@
-"""grad, vjp and jvp, and what is made of them.
+"""grad, vjp, jvp, and the transforms made of them: jacrev, jacfwd, hessian, linearize.
 
 Each opens a level (see docs/transforms.md), makes its inputs wrappers of that level, and computes on them with the engine or
 with tangents.  The graph is the level's own, so what happens at other levels isn't mixed with it."""

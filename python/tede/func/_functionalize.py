@@ -1,4 +1,4 @@
-"""functionalize."""
+"""functionalize: replaces in-place operators and views of a function by pure ones."""
 from tede._C import Tensor
 from tede.func._vmap import wraps
 from tede.utils import _pytree as tree

@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters."""
+"""functional_call and stack_module_state: modules as functions of their parameters."""
 from tede._C import Tensor
 
 

@@ -1,4 +1,4 @@
-"""The mark by which torch.fx says which of its names stay as they are: programs put it on functions of their own, too."""
+"""@compatibility: the mark by which torch.fx says which of its names stay as they are: programs put it on functions of their own, too."""
 import textwrap
 
 _BACK_COMPAT_OBJECTS, _MARKED_WITH_COMPATIBILITY = {}, {}

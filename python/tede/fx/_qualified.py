@@ -1,4 +1,4 @@
-"""The names under which code finds functions and types."""
+"""Qualified names of functions and types, for generated code."""
 import builtins
 import operator
 import re

@@ -1,4 +1,4 @@
-"""A module whose forward is the code of a graph."""
+"""GraphModule: a module whose forward is generated from a graph."""
 import copy
 import linecache
 

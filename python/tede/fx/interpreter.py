@@ -1,4 +1,4 @@
-"""Running a graph node by node, and turning one graph into another."""
+"""Interpreter and Transformer: running a graph node by node, and transforming one graph into another."""
 from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule
 from tede.fx.node import map_aggregate, map_arg

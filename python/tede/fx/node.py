@@ -1,4 +1,4 @@
-"""One step of a graph: an operation, its target, its arguments, and who uses its result."""
+"""Node: one step of a graph: an operation, its target, its arguments, and who uses its result."""
 import operator
 
 from tede.fx._qualified import _type_repr, shown_name

@@ -1,4 +1,4 @@
-"""Graphs rewritten: each part that does what a pattern does is replaced by another graph."""
+"""replace_pattern: each subgraph that matches a pattern is replaced by another graph."""
 import copy
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""How tensors travel between processes: their storages move to shared memory, and a descriptor is what is sent.
+"""Pickling of tensors for other processes: their storages move to shared memory, and a descriptor is what is sent.
 
 A tensor can be moved only as long as nobody else looks at its memory (tensors hold addresses); where somebody does, the
 receiver gets shared memory with a copy, and the sender keeps what it has.

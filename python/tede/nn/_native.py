@@ -1,4 +1,4 @@
-"""The one place where `tede.nn` and `tede.optim` meet the C extension.
+"""Operators and types of the C extension that `tede.nn` and `tede.optim` use: all imports from it are here.
 
 `T` is the package itself, for types, tensors and factories. `N` gives operators by PyTorch's native names: those of
 `tede._C._nn` (`N.gelu`), else those of the package (`N.layer_norm`). An operator that isn't there yet says so when it

@@ -1,4 +1,4 @@
-"""Neural functions without state: what the layers of `tede.nn` call.
+"""torch.nn.functional: the functions that the layers of `tede.nn` call, without state.
 
 Functions with a Python part of their own (checks, older arguments, a choice between native functions) are in
 `_functional/`, one file per family, loaded when first named. The others *are* native functions: looked up when first

@@ -1,4 +1,4 @@
-"""Initial values, drawn in place.
+"""torch.nn.init: initial values (xavier, kaiming, orthogonal, ...), drawn in place.
 
 Each function draws from the random stream what PyTorch's draws, in the same order, so that a model made with the same
 seed starts from the same numbers.

@@ -1,4 +1,4 @@
-"""Where the time goes: PyTorch's profiler interface over the events that the core emits.
+"""torch.profiler: PyTorch's profiler interface over the events that the core emits.
 
     with tede.profiler.profile(record_shapes=True) as prof:
         with tede.profiler.record_function("forward"):

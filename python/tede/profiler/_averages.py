@@ -1,4 +1,4 @@
-"""Recorded calls, and their sums by name as a table."""
+"""FunctionEvent and EventList: recorded calls, and their sums by name as a table."""
 import json
 import os
 

@@ -1,4 +1,4 @@
-"""Small helpers about modes."""
+"""Helpers for modes of __torch_function__ and __torch_dispatch__."""
 from tede._modes import _DisableTorchDispatch as no_dispatch  # noqa: F401
 
 

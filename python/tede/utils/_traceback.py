@@ -1,4 +1,4 @@
-"""Where the program is: stacks that are kept as they are and formatted when somebody looks; lines of code compiled from strings."""
+"""Tracebacks: stacks that are kept as they are and formatted when somebody looks; lines of code compiled from strings."""
 import contextlib
 import os
 import tempfile

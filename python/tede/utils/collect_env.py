@@ -1,4 +1,4 @@
-"""What a report of a fault needs to say of the machine: ``python -m tede.utils.collect_env``."""
+"""Information about the environment for bug reports: ``python -m tede.utils.collect_env``."""
 import os
 import platform
 import sys

@@ -1,4 +1,4 @@
-"""Whether memory that `empty`, its relatives and `resize_` leave as it is gets filled while deterministic algorithms are wanted.
+"""fill_uninitialized_memory: whether memory that `empty`, its relatives and `resize_` leave as it is gets filled while deterministic algorithms are wanted.
 
 ``fill_uninitialized_memory`` is True at first: floats and complex numbers become NaN, integers their dtype's largest value.
 """

@@ -1,4 +1,4 @@
-"""Handles that take hooks away again."""
+"""RemovableHandle: what register_*_hook returns, to remove the hook."""
 import weakref
 from collections import OrderedDict
 

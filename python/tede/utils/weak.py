@@ -1,4 +1,4 @@
-"""Dictionaries whose keys are objects themselves, not what they are equal to: tensors compare by element."""
+"""WeakIdKeyDictionary and relatives: dictionaries by the identity of their keys, not by equality: tensors compare by element."""
 import collections.abc
 import copy
 import weakref

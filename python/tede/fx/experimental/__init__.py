@@ -1,1 +1,1 @@
-"""What PyTorch keeps here for tracing with values that are unknown; only the questions have answers."""
+"""fx.experimental: PyTorch's symbolic shapes live here; of them there are only predicates, which answer for concrete values."""

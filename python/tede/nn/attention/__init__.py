@@ -1,4 +1,4 @@
-"""Which way `scaled_dot_product_attention` is computed. There is one way, so a choice is only checked and remembered."""
+"""sdpa_kernel and SDPBackend: the choice of a backend for `scaled_dot_product_attention`. There is one, so a choice is only checked and remembered."""
 from contextlib import contextmanager
 from enum import IntEnum
 

@@ -1,4 +1,4 @@
-"""Attention whose scores and mask are functions of places: score_mod(score, b, h, q, k), mask_mod(b, h, q, k).
+"""flex_attention: attention whose scores and mask are functions of indices: score_mod(score, b, h, q, k), mask_mod(b, h, q, k).
 
 Both are mapped over all places (vmap), and attention is computed from the whole table of scores. A BlockMask says which blocks
 of the table a mask leaves; here it is kept for programs that look at it or combine masks, nothing is skipped by it.

@@ -1,4 +1,4 @@
-"""Saving and loading: the part of Module behind `state_dict` and `load_state_dict`.
+"""state_dict and load_state_dict: the part of Module behind `state_dict` and `load_state_dict`.
 
 A state dict maps dotted names to tensors that share memory with the module's. Beside the names it carries, as an
 attribute `_metadata`, each module's version number, by which a class can read what older versions of it wrote.

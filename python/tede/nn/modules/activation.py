@@ -1,4 +1,4 @@
-"""Activations as layers."""
+"""Activations as layers: ReLU, GELU, Softmax and the others."""
 import warnings
 
 from .. import functional as F

@@ -1,4 +1,4 @@
-"""Softmax over very many classes, rare ones in clusters of their own (Grave et al., 2017)."""
+"""AdaptiveLogSoftmaxWithLoss: softmax over very many classes, rare ones in separate clusters (Grave et al., 2017)."""
 from collections import namedtuple
 
 from .. import functional as F

@@ -1,4 +1,4 @@
-"""MultiheadAttention."""
+"""MultiheadAttention (Vaswani et al., 2017) as a layer."""
 from .. import functional as F
 from .. import init
 from .._functional.attention import _additive_mask

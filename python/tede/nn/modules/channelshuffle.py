@@ -1,4 +1,4 @@
-"""Channels interleaved."""
+"""ChannelShuffle: channels of several groups interleaved."""
 from .. import functional as F
 from .module import Module
 

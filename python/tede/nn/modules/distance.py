@@ -1,4 +1,4 @@
-"""Distances between rows."""
+"""PairwiseDistance and CosineSimilarity: distances between rows."""
 from .. import functional as F
 from .module import Module
 

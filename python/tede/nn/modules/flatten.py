@@ -1,4 +1,4 @@
-"""Dimensions made one, or one made several."""
+"""Flatten and Unflatten: dimensions merged into one, or one split into several."""
 from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]

@@ -1,4 +1,4 @@
-"""Images to the windows in them, and back."""
+"""Fold and Unfold: images to columns of sliding windows (im2col), and back (col2im)."""
 from .. import functional as F
 from .module import Module
 

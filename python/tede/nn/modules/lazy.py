@@ -1,4 +1,4 @@
-"""Layers whose sizes the first input decides.
+"""LazyModuleMixin: layers whose sizes follow from the first input.
 
 Until then parameters are uninitialized. A pre-hook on the first call measures the input, gives them their shape and
 values, and turns the object into the plain class, `cls_to_become`.

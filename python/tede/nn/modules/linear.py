@@ -1,4 +1,4 @@
-"""Linear maps."""
+"""Linear, Bilinear, Identity and LazyLinear: linear maps."""
 import math
 
 from .. import functional as F

@@ -1,4 +1,4 @@
-"""How `linear_cross_entropy` is to go about its work."""
+"""LinearCrossEntropyOptions: chunking and accumulation of `linear_cross_entropy`."""
 from dataclasses import dataclass
 
 from .._native import T

@@ -1,4 +1,4 @@
-"""Module: what holds parameters, and is called.
+"""Module: the base class of layers and models, with parameters, buffers, submodules and hooks.
 
 A module keeps its parameters, buffers and children in three dicts of its own, out of the instance's `__dict__`:
 assigning an attribute sorts it into the right one, reading an attribute that isn't there looks through them. All the

@@ -1,4 +1,4 @@
-"""Channels traded for pixels."""
+"""PixelShuffle and PixelUnshuffle: channels rearranged into pixels, and back."""
 from .. import functional as F
 from .module import Module
 

@@ -1,4 +1,4 @@
-"""Pooling layers."""
+"""Pooling layers: maximum, average, Lp, fractional and adaptive pooling, and unpooling."""
 from .. import functional as F
 from .._functional._common import ntuple
 from ._ranks import of_ranks, sizes

@@ -1,4 +1,4 @@
-"""Images resized."""
+"""Upsample and its relatives: images resized."""
 from .. import functional as F
 from .module import Module
 

@@ -1,4 +1,4 @@
-"""Sizes given as one number or several, and other small things, under the names that PyTorch's programs import."""
+"""Helpers for sizes given as one number or several, and others, under the names that PyTorch's programs import."""
 from .._functional._common import ntuple
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]

@@ -1,4 +1,4 @@
-"""A module over several devices, of which there is one."""
+"""DataParallel: a module over several devices, of which there is one."""
 from ..modules.module import Module
 
 

@@ -1,4 +1,4 @@
-"""A module in several processes, which can't speak to each other."""
+"""DistributedDataParallel: a module in several processes, for which there is no communication yet."""
 from ..modules.module import Module
 
 

@@ -1,4 +1,4 @@
-"""Gradients kept from growing too long."""
+"""Gradient clipping: clip_grad_norm_, clip_grad_value_ and their parts."""
 import warnings
 
 from .._native import T

@@ -1,4 +1,4 @@
-"""All parameters as one vector, and back."""
+"""parameters_to_vector and vector_to_parameters: all parameters as one vector, and back."""
 from .._native import T, typename
 
 

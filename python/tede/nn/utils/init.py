@@ -1,4 +1,4 @@
-"""Modules made without initial values."""
+"""skip_init: modules constructed without initial values."""
 from ..modules.module import Module
 
 

@@ -1,4 +1,4 @@
-"""Convolutions' weights in another memory format: other strides, same values."""
+"""convert_conv2d_weight_memory_format: convolutions' weights in another memory format: other strides, same values."""
 
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
 

@@ -1,4 +1,4 @@
-"""A module called with other parameters and buffers than its own."""
+"""functional_call: a module called with other parameters and buffers than its own."""
 import warnings
 from contextlib import contextmanager
 

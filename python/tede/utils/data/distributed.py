@@ -1,4 +1,4 @@
-"""The share of one among several processes that train together."""
+"""DistributedSampler: the indices of one among several processes that train together."""
 import math
 
 from tede import _C

@@ -1,11 +1,11 @@
-/* x += w^T y without columns that are added back: correlations of y.
+/* Convolution's input gradient, and transposed convolution, as correlations of y instead of col2im: x += w^T y.
  *
  * With a step s, input i meets kernel elements of one remainder only: those k for which i + pad - k is a multiple of s.  So the
- * inputs i = r + s m of each remainder r are an image of their own, which is the correlation of y with the kernel's elements of
+ * inputs i = r + s m of each remainder r are an image, which is the correlation of y with the kernel's elements of
  * that remainder, in reverse order.  With steps of 1 there is one such image, x itself.  A few channels are few rows of a product,
  * for which laying out its operand isn't worth it.
  *
- * No product is with a zero that a step put there, and nothing is scattered: each input is a sum of its own. */
+ * No product is with a zero that a step put there, and nothing is scattered: each input is one sum. */
 #include "base/base.h"
 #include "kernels/cpu/conv/conv.h"
 

@@ -1,1 +1,1 @@
-"""What passes are, and what runs several of them."""
+"""Infrastructure of passes: their base class, and the manager that runs several of them."""

@@ -1,4 +1,4 @@
-"""The class of a pass, and what a pass returns."""
+"""PassBase and PassResult: the base class of passes, and what a pass returns."""
 from abc import ABC, abstractmethod
 from collections import namedtuple
 

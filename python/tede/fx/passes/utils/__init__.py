@@ -1,1 +1,1 @@
-"""What passes are made of."""
+"""Utilities for passes: the pattern matcher."""

@@ -1,4 +1,4 @@
-"""Where a pattern occurs in a graph.
+"""SubgraphMatcher: finds where a pattern occurs in a graph.
 
 A match maps the pattern's nodes to the graph's. It is grown from the anchors, the nodes whose values only the pattern's output
 uses, against the flow of data: a value has many users but one producer, so that each step is decided by the arguments alone.

@@ -1,4 +1,4 @@
-"""From a list of items to a batch: tensors are stacked, numbers become tensors, containers are entered."""
+"""default_collate: from a list of items to a batch: tensors are stacked, numbers become tensors, containers are entered."""
 import collections.abc
 import copy
 import re

@@ -1,4 +1,4 @@
-"""From numbers to a batch."""
+"""Fetchers: from indices to a batch."""
 
 
 class _MapDatasetFetcher:

@@ -1,4 +1,4 @@
-"""Common subexpressions: of calls with the same target and arguments the first stays, and the others' users take its result."""
+"""CSEPass: elimination of common subexpressions: of calls with the same target and arguments the first stays, and the others' users take its result."""
 import tede
 from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule

@@ -1,4 +1,4 @@
-"""A function applied to every item, or to columns of it."""
+"""Mapper and Collator: a function applied to every item, or to columns of it."""
 from tede.utils.data._utils.collate import default_collate
 from tede.utils.data.datapipes._decorator import functional_datapipe
 from tede.utils.data.datapipes.datapipe import IterDataPipe

@@ -1,4 +1,4 @@
-"""Items in another order."""
+"""Sampler and Shuffler: items in another order."""
 import random
 
 import tede

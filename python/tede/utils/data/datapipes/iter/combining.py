@@ -1,4 +1,4 @@
-"""Several pipes made one."""
+"""Concater, Zipper, Multiplexer: several pipes made one."""
 from tede.utils.data.datapipes._decorator import functional_datapipe
 from tede.utils.data.datapipes.datapipe import IterDataPipe
 

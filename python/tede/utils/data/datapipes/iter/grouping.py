@@ -1,4 +1,4 @@
-"""Items into batches, batches into items, items that belong together."""
+"""Batcher, UnBatcher, Grouper: items into batches, batches into items, items grouped by key."""
 from collections import defaultdict
 
 from tede.utils.data.datapipes._decorator import functional_datapipe

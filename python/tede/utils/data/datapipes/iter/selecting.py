@@ -1,4 +1,4 @@
-"""Some of the items."""
+"""Filter: the items for which a function is true."""
 from tede.utils.data.datapipes._decorator import functional_datapipe
 from tede.utils.data.datapipes.datapipe import IterDataPipe
 from tede.utils.data.datapipes.iter.callable import of_columns

@@ -1,4 +1,4 @@
-"""The pipe that the others begin with."""
+"""IterableWrapper: an iterable as the first pipe."""
 import copy
 import warnings
 
