@@ -1,4 +1,4 @@
-"""Between C's arguments and boxed values, both ways: a pair of functions for each signature, which all its operators share.
+"""Boxing and unboxing of C's arguments: a pair of functions for each signature, which all its operators share.
 
 A signature's name says what it takes, a letter an argument: `t__ttotIi` gives a tensor for two tensors, one that may be
 absent, ints and an int.  Capitals are lists, `o` goes before what is optional, `_` follows what is written to."""

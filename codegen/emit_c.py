@@ -600,7 +600,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         return None, None, f'comp_{op.c}'
 
     def body_of_copy(self, op, view):
-        """A view's elements in memory of their own."""
+        """A view's elements in new memory."""
         call = f'td_{view.c}({", ".join(op.names())})'
         if op.result == 'list':
             body = f'    return {call} ? -1 : td_copy_list(results);'

@@ -1,4 +1,4 @@
-"""For each C file a header of its own: the operators that it calls and the functions that entries expect of it.
+"""For each C file a header (calls_<file>.h): the operators that it calls and the functions that entries expect of it.
 
 Were there one header with every operator, a new entry would compile the whole library again.  With these, whose bytes
 change only when what the file uses changes, it compiles what the entry itself gives."""

@@ -292,7 +292,7 @@ def copy_of(group, family):
     filled = view.entry['copy'] == 'filled'
     return expand({'func': text, 'kind': 'composite', 'variants': ['function', 'out'], 'copy_of': view,
                    **({'flags': ['fills_out']} if filled else {'out_dtype': 'exact'}),
-                   'doc': f'What {view.schema.name} gives, in memory of its own.'}, family)
+                   'doc': f'What {view.schema.name} gives, in new memory.'}, family)
 
 
 def each_name(entry):

@@ -10,7 +10,7 @@ Note [Compute dtypes]
 A formula is compiled for float32, float64, their complex counterparts, int32, int64 and uint64 as far as the entry
 accepts these kinds.  Narrower types travel through them: the iterator converts in blocks that stay in the first
 cache.  float16 and bfloat16 are so computed in float32 and rounded once, as in PyTorch; narrow integers wrap as they
-would by themselves, since conversion keeps the low bits.
+would in their own dtype, since conversion keeps the low bits.
 
 Note [Narrow integers]
 Where a formula of a few plain steps takes less time than that conversion, integers of 8 and 16 bits have loops of their
@@ -18,7 +18,7 @@ own.  What doesn't look at signs is the same for both kinds of 8 bits.  bool has
 counts as 1.
 
 Note [Pairs of bfloat16]
-Where a formula of a few plain steps takes less time than that conversion, a loop of its own reads bfloat16: as words
+Where a formula of a few plain steps takes less time than that conversion, a separate loop reads bfloat16: as words
 of two numbers, since a shift or a mask makes a float32 of each half and no lanes change places.
 
 Note [Blocks of float16]

@@ -244,7 +244,7 @@ def right(error):
 
 
 def watched(title, calls):
-    """(Number of calls, what is wrong) of calls in a process of their own, where not HERE."""
+    """(Number of calls, what is wrong) of calls in a separate process, where not HERE."""
     return fuzzing.watched(title, calls, right, SECONDS, HERE)[:2]
 
 

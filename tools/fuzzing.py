@@ -1,4 +1,4 @@
-"""What the fuzzers share: calls in a process of their own, with limits, and what is wrong with how they end."""
+"""What the fuzzers share: calls in a separate process, with limits, and what is wrong with how they end."""
 import io
 import os
 import resource
@@ -37,7 +37,7 @@ class Complaint(str):
 
 
 def watched(title, calls, right, seconds, here=False):
-    """make(calls) in a process of its own, where not `here`: a crash or a hang ends that one. (How many calls were made, what is
+    """make(calls) in a separate process, where not `here`: a crash or a hang ends that one. (How many calls were made, what is
     wrong, the title of the call that ended the process or None.)"""
     if here:
         out = io.StringIO()

@@ -1,7 +1,7 @@
 """Builds the C core for other compilers, C libraries and processors, and runs its C tests there: Clang, musl (without futexes,
 whose header it lacks), and aarch64 under qemu-user, with and without SVE and in two widths of its registers.
 
-Each is a build folder of its own, optimised little: it is about what compiles and gives right results.  What is missing is
+Each has a separate build folder, optimised little: it is about what compiles and gives right results.  What is missing is
 installed with apt-get by root, where APT=1 says so; otherwise it is named and not run."""
 import os
 import pathlib

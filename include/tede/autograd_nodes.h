@@ -69,7 +69,7 @@ TD_API int td_grad_dtype(const td_tensor *leaf);
 TD_API int td_set_grad_dtype(td_tensor *leaf, int dtype) TD_MUST_USE;
 /* Whether x may be written in place by a call that isn't recorded: 0, or -1 with an error. */
 TD_API int td_check_write(td_tensor *x) TD_MUST_USE;
-/* Leaf x looks at other memory from now on: graphs made later end at an accumulator of their own, with its own hooks. */
+/* Leaf x looks at other memory from now on: graphs made later end at a new accumulator, with its own hooks. */
 TD_API void td_renew_accumulator(td_tensor *x);
 
 TD_API const char *td_tensor_name(const td_tensor *x);   /* x.name; NULL if it has none */
@@ -113,7 +113,7 @@ TD_API void     td_node_visit_hooks(const td_node *node, td_drop *drop, void (*v
 TD_API td_node *td_tensor_sole_node(const td_tensor *x);
 /* Whether what the node saved has been dropped after its last use. */
 TD_API bool     td_node_is_released(const td_node *node);
-/* Run one node by itself, outside of a pass: grads has one per input (NULL or TD_NONE: zeros), results room for one per edge,
+/* Run a single node, outside of a pass: grads has one per input (NULL or TD_NONE: zeros), results is an array of one per edge,
  * which become owned or NULL.  Hooks are not called. */
 TD_API int      td_node_call(td_node *node, td_tensor *const *grads, td_tensor **results) TD_MUST_USE;
 
@@ -188,7 +188,7 @@ TD_API int      td_backward_will_run(td_node *node);
 /* interrupted() is asked by running passes, some times a second, on the thread that began them; when it returns
  * other than 0, with an error recorded, the pass ends with that error.  NULL at first: nobody is asked. */
 TD_API void     td_backward_set_interrupt(int (*interrupted)(void));
-/* State that threads have of their own, such as modes, which is to hold on every thread that works for a pass of this one.
+/* Thread-local state, such as modes, which is to hold on every thread that works for a pass of this one.
  * swap() exchanges the thread's state with a block of `size` bytes.  A thread that takes a copy over has it retained before
  * and released afterwards; both may be NULL, since the thread that began the pass waits and keeps what its state points to.
  * The pass ends with the error of a retain() that returns -1. */

@@ -2,7 +2,7 @@
  *
  * A device is a table of functions under a name: how memory is allocated and freed, how bytes travel, how many there are.
  * With these alone every operator works on it, through the CPU: operands are copied there, results are copied back
- * (td_cpu_fallback, which the device registers for itself if it wants that).  What is worth it gets kernels of its own,
+ * (td_cpu_fallback, which the device registers for itself if it wants that).  What is worth it gets native kernels,
  * by td_register_kernel and td_register_boxed for (TD_KEY_DENSE, type).
  *
  * A loadable library exports the table as a symbol:
@@ -47,7 +47,7 @@ typedef struct td_device_library {
     /* `nbytes` (not 0) of memory, aligned for any element; NULL with an error. */
     void     *(*alloc)(td_device device, size_t nbytes);
     void      (*free)(td_device device, void *block, size_t nbytes);
-    /* Copy bytes between this device and the CPU, either way, or within it, from one index to another too.  When it
+    /* Copy bytes between this device and the CPU, in either direction, or within it, from one index to another too.  When it
      * returns the CPU's memory may be used again. 0 or -1. */
     int       (*copy)(td_device to_device, void *to, td_device from_device, const void *from, size_t nbytes);
     /* Wait for all that was asked of one index; 0, or -1 with what went wrong meanwhile.  NULL: nothing is ever late. */

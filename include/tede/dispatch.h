@@ -179,9 +179,9 @@ TD_API const td_op *td_op_define(const char *schema);
 TD_API int  td_op_set_traits(const td_op *op, const td_op_traits *traits) TD_MUST_USE;
 /* Take it away: it is no longer found.  Calls that run go on. */
 TD_API int  td_op_remove(const td_op *op) TD_MUST_USE;
-/* A boxed kernel for all devices and layouts that have none of their own; NULL takes it away. */
+/* A boxed kernel for all devices and layouts without a specific kernel; NULL takes it away. */
 TD_API int  td_register_default(const char *op, td_boxed_kernel *kernel, void *context) TD_MUST_USE;
-/* Whether the operator has a kernel of its own for a key (fallbacks and defaults don't count). */
+/* Whether the operator has a specific kernel for a key (fallbacks and defaults don't count). */
 TD_API bool td_op_has_kernel(const td_op *op, td_key key, int device);
 
 /* Register an unboxed kernel for one key of one operator (device matters for layout keys only; else pass TD_CPU);

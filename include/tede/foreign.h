@@ -34,10 +34,10 @@ TD_API void  td_foreign_hooks(void (*drop_wrapper)(void *wrapper));
 /* A view of x with any geometry inside x's storage, as basic indexing makes them: signed strides, offset in elements
  * from x's first. It is a view with x's base, but no gradient flows through it: for operands without one. */
 TD_API td_tensor *td_tensor_view(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
-/* The view x[index[0], ..., index[n - 1]] of a contiguous tensor without a gradient: the short way to what basic indexing
+/* The view x[index[0], ..., index[n - 1]] of a contiguous tensor without a gradient: the fast path to what basic indexing
  * mostly is. NULL where it isn't so simple, or an index is out of range: then td_tensor_view and its errors. */
 TD_API td_tensor *td_tensor_at(td_tensor *x, int n, const int64_t *index);
-/* The same elements under a head of their own, apart from x's history.  With `own_version`, writes through it are
+/* The same elements under a new head, apart from x's history.  With `own_version`, writes through it are
  * not seen by what x was saved for (x.data); without, they are (detach). */
 TD_API td_tensor *td_tensor_alias(td_tensor *x, bool own_version);
 /* How many hooks wait at a node of the gradient graph; at a leaf's, those of the leaf, too. */

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* The dtypes that a formula may have an expression of its own for: floats, integers, complex numbers, bool. */
+/* The dtypes that a formula may have a separate expression for: floats, integers, complex numbers, bool. */
 typedef enum td_formula_kind {
     TD_FORMULA_DEFAULT, TD_FORMULA_INT, TD_FORMULA_COMPLEX, TD_FORMULA_BOOL, TD_FORMULA_KINDS
 } td_formula_kind;
@@ -30,7 +30,7 @@ typedef enum td_formula_result { TD_FORMULA_SAME, TD_FORMULA_TRUTH, TD_FORMULA_R
 typedef struct td_formula {
     uint32_t size;                  /* sizeof(td_formula) where it was compiled: it may grow at the end */
     uint32_t dtypes;                /* accepted after promotion: a bit each */
-    uint16_t starts[TD_FORMULA_KINDS];      /* of the kinds' expressions; 0: none of its own, as TD_FORMULA_DEFAULT */
+    uint16_t starts[TD_FORMULA_KINDS];      /* of the kinds' expressions; 0: no separate one, as TD_FORMULA_DEFAULT */
     uint16_t masks;                 /* a bit for each operand that is a condition: not promoted, read as bool */
     uint8_t  n_operands;            /* that are read element by element */
     uint8_t  n_parameters;          /* numbers that are the same for all elements */
@@ -61,8 +61,8 @@ typedef enum td_formula_code {
     TD_STEP_NUMBER,                                     /* `number` */
     TD_STEP_FALSE, TD_STEP_TRUE,
     TD_STEP_NOT, TD_STEP_INVERT, TD_STEP_NEGATE,        /* of one value */
-    TD_STEP_TRUTH, TD_STEP_CAST,                        /* whether it isn't 0; a truth value as a number */
-    TD_STEP_AND, TD_STEP_OR,                            /* of two: of truth values, both are computed */
+    TD_STEP_TRUTH, TD_STEP_CAST,                        /* whether it isn't 0; a boolean as a number */
+    TD_STEP_AND, TD_STEP_OR,                            /* of two: of booleans, both are computed */
     TD_STEP_LT, TD_STEP_LE, TD_STEP_GT, TD_STEP_GE, TD_STEP_EQ, TD_STEP_NE,
     TD_STEP_ADD, TD_STEP_SUB, TD_STEP_MUL, TD_STEP_DIV, TD_STEP_FLOOR_DIV, TD_STEP_REMAINDER, TD_STEP_POW,
     TD_STEP_BIT_AND, TD_STEP_BIT_OR, TD_STEP_BIT_XOR, TD_STEP_SHIFT_LEFT, TD_STEP_SHIFT_RIGHT,

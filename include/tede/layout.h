@@ -25,7 +25,7 @@ enum { TD_LAYOUT_PARTS = 8 };                    /* at most */
 
 enum {
     TD_LAYOUT_ZEROS = 1,                         /* elements that no part holds are zeros */
-    TD_LAYOUT_SIZE_BELOW = 2,                    /* printed with its size on a line of its own */
+    TD_LAYOUT_SIZE_BELOW = 2,                    /* printed with its size on a separate line */
 };
 
 /* Members after `name` may be NULL.  `parts` and `from_parts` go together; from them follow printing, pickling, conversion to other
@@ -40,7 +40,7 @@ typedef struct td_layout_kind {
     /* The same elements, strided: what .to_dense() gives, and printing where there are no parts.  An owned reference. */
     td_tensor *(*to_dense)(td_tensor *x);
     td_tensor *(*from_dense)(int layout, td_tensor *x);
-    /* Fills in the parts and returns how many; and a new tensor over such parts, of which it keeps references of its own. */
+    /* Fills in the parts and returns how many; and a new tensor over such parts, to which it keeps new references. */
     int        (*parts)(const td_tensor *x, td_layout_part *parts);
     td_tensor *(*from_parts)(int layout, int64_t ndim, const int64_t *sizes, int n, const td_layout_part *parts);
     /* What zeros and empty make; zeros_like and empty_like with layout= pass a tensor of another layout as `like`, which may be

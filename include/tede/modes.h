@@ -8,7 +8,7 @@ extern "C" {
 
 /* Batch invariance: while somebody asks for it, what products, reductions, norms and attention give for one row, image or
  * sequence doesn't depend, to the last bit, on how many others are in the batch or where it stands among them.  Without,
- * the fastest way for the batch at hand is taken, whose sums may be rounded in another order.  It holds for the whole
+ * the fastest kernel for the batch at hand is taken, whose sums may be rounded in another order.  It holds for the whole
  * process and is counted: each begin needs an end. */
 TD_API void td_batch_invariant_begin(void);
 TD_API void td_batch_invariant_end(void);

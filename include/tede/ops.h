@@ -676,32 +676,32 @@ TD_API int td__foreach_clamp_min_scalar_(int64_t n_self, td_tensor *const *self,
 TD_API int td__foreach_clamp_max_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         td_scalar scalar) TD_MUST_USE;
 TD_API int td__foreach_clamp_max_scalar_(int64_t n_self, td_tensor *const *self, td_scalar scalar) TD_MUST_USE;
-/* ``mul`` of each tensor and a number of its own. */
+/* ``mul`` of each tensor and its number. */
 TD_API int td__foreach_mul_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
 TD_API int td__foreach_mul_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
         const td_scalar *scalars) TD_MUST_USE;
-/* ``div`` of each tensor and a number of its own. */
+/* ``div`` of each tensor and its number. */
 TD_API int td__foreach_div_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
 TD_API int td__foreach_div_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
         const td_scalar *scalars) TD_MUST_USE;
-/* ``sub`` of each tensor and a number of its own. */
+/* ``sub`` of each tensor and its number. */
 TD_API int td__foreach_sub_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
 TD_API int td__foreach_sub_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
         const td_scalar *scalars) TD_MUST_USE;
-/* ``add`` of each tensor and a number of its own. */
+/* ``add`` of each tensor and its number. */
 TD_API int td__foreach_add_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
 TD_API int td__foreach_add_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
         const td_scalar *scalars) TD_MUST_USE;
-/* ``clamp_min`` of each tensor and a number of its own. */
+/* ``clamp_min`` of each tensor and its number. */
 TD_API int td__foreach_clamp_min_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
 TD_API int td__foreach_clamp_min_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
         const td_scalar *scalars) TD_MUST_USE;
-/* ``clamp_max`` of each tensor and a number of its own. */
+/* ``clamp_max`` of each tensor and its number. */
 TD_API int td__foreach_clamp_max_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
 TD_API int td__foreach_clamp_max_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
@@ -757,12 +757,12 @@ TD_API int td__foreach_maximum_scalar_(int64_t n_self, td_tensor *const *self, t
 TD_API int td__foreach_minimum_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         td_scalar scalar) TD_MUST_USE;
 TD_API int td__foreach_minimum_scalar_(int64_t n_self, td_tensor *const *self, td_scalar scalar) TD_MUST_USE;
-/* The maximum of each tensor and a number of its own. */
+/* The maximum of each tensor and its number. */
 TD_API int td__foreach_maximum_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
 TD_API int td__foreach_maximum_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
         const td_scalar *scalars) TD_MUST_USE;
-/* The minimum of each tensor and a number of its own. */
+/* The minimum of each tensor and its number. */
 TD_API int td__foreach_minimum_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
 TD_API int td__foreach_minimum_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
@@ -786,7 +786,7 @@ TD_API int td__foreach_pow_list_(int64_t n_self, td_tensor *const *self, int64_t
 TD_API int td__foreach_pow_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         td_scalar exponent) TD_MUST_USE;
 TD_API int td__foreach_pow_scalar_(int64_t n_self, td_tensor *const *self, td_scalar exponent) TD_MUST_USE;
-/* A power of each tensor, with an exponent of its own. */
+/* A power of each tensor, with its exponent. */
 TD_API int td__foreach_pow_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_exponent, const td_scalar *exponent) TD_MUST_USE;
 TD_API int td__foreach_pow_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_exponent,
@@ -806,25 +806,25 @@ TD_API int td__foreach_addcmul_scalar(td_tensor_list *results, int64_t n_self, t
         td_scalar value) TD_MUST_USE;
 TD_API int td__foreach_addcmul_scalar_(int64_t n_self, td_tensor *const *self, int64_t n_tensor1,
         td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2, td_scalar value) TD_MUST_USE;
-/* ``addcdiv`` of the triples of three lists, each with a number of its own. */
+/* ``addcdiv`` of the triples of three lists, each with its number. */
 TD_API int td__foreach_addcdiv_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_tensor1, td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
         int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
 TD_API int td__foreach_addcdiv_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_tensor1,
         td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2, int64_t n_scalars,
         const td_scalar *scalars) TD_MUST_USE;
-/* ``addcmul`` of the triples of three lists, each with a number of its own. */
+/* ``addcmul`` of the triples of three lists, each with its number. */
 TD_API int td__foreach_addcmul_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_tensor1, td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
         int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
 TD_API int td__foreach_addcmul_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_tensor1,
         td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2, int64_t n_scalars,
         const td_scalar *scalars) TD_MUST_USE;
-/* ``addcdiv`` of the triples of three lists, each with a number of its own, which are in a vector. */
+/* ``addcdiv`` of the triples of three lists, each with its number; the numbers are in a vector. */
 TD_API int td__foreach_addcdiv_tensor(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_tensor1, td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
         td_tensor *scalars) TD_MUST_USE;
-/* ``addcmul`` of the triples of three lists, each with a number of its own, which are in a vector. */
+/* ``addcmul`` of the triples of three lists, each with its number; the numbers are in a vector. */
 TD_API int td__foreach_addcmul_tensor(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_tensor1, td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
         td_tensor *scalars) TD_MUST_USE;
@@ -845,7 +845,7 @@ TD_API int td__foreach_lerp_scalar(td_tensor_list *results, int64_t n_self, td_t
         int64_t n_tensors1, td_tensor *const *tensors1, td_scalar weight) TD_MUST_USE;
 TD_API int td__foreach_lerp_scalar_(int64_t n_self, td_tensor *const *self, int64_t n_tensors1,
         td_tensor *const *tensors1, td_scalar weight) TD_MUST_USE;
-/* From each tensor towards another one, by a weight of its own. */
+/* From each tensor towards another one, by its weight. */
 TD_API int td__foreach_lerp_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
         int64_t n_tensors1, td_tensor *const *tensors1, int64_t n_weight, const td_scalar *weight) TD_MUST_USE;
 TD_API int td__foreach_lerp_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_tensors1,
@@ -2475,7 +2475,7 @@ TD_API int td_dsplit_array(td_tensor_list *results, td_tensor *self, int64_t n_i
 /* As split. */
 TD_API int td_unsafe_split_tensor(td_tensor_list *results, td_tensor *self, int64_t split_size,
         int64_t dim) TD_MUST_USE;
-/* As split_with_sizes; the results count as tensors of their own, which may be written. */
+/* As split_with_sizes; autograd takes the results for separate tensors, which may be written. */
 TD_API int td_unsafe_split_with_sizes(td_tensor_list *results, td_tensor *self, int64_t n_split_sizes,
         const int64_t *split_sizes, int64_t dim) TD_MUST_USE;
 /* As chunk. */
@@ -3965,90 +3965,90 @@ TD_API td_tensor *td_affine_grid_generator(td_tensor *theta, int64_t n_size, con
 
 /* ==== copy ================================================================================================ */
 
-/* What view gives, in memory of its own. */
+/* What view gives, in new memory. */
 TD_API td_tensor *td_view_copy(td_tensor *self, int64_t n_size, const int64_t *size);
 TD_API int td_view_copy_out(td_tensor *self, int64_t n_size, const int64_t *size, td_tensor *out) TD_MUST_USE;
-/* What expand gives, in memory of its own. */
+/* What expand gives, in new memory. */
 TD_API td_tensor *td_expand_copy(td_tensor *self, int64_t n_size, const int64_t *size, bool implicit);
 TD_API int td_expand_copy_out(td_tensor *self, int64_t n_size, const int64_t *size, bool implicit,
         td_tensor *out) TD_MUST_USE;
-/* What transpose gives, in memory of its own. */
+/* What transpose gives, in new memory. */
 TD_API td_tensor *td_transpose_copy_int(td_tensor *self, int64_t dim0, int64_t dim1);
 TD_API int td_transpose_copy_int_out(td_tensor *self, int64_t dim0, int64_t dim1, td_tensor *out) TD_MUST_USE;
-/* What t gives, in memory of its own. */
+/* What t gives, in new memory. */
 TD_API td_tensor *td_t_copy(td_tensor *self);
 TD_API int td_t_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* What permute gives, in memory of its own. */
+/* What permute gives, in new memory. */
 TD_API td_tensor *td_permute_copy(td_tensor *self, int64_t n_dims, const int64_t *dims);
 TD_API int td_permute_copy_out(td_tensor *self, int64_t n_dims, const int64_t *dims,
         td_tensor *out) TD_MUST_USE;
-/* What select gives, in memory of its own. */
+/* What select gives, in new memory. */
 TD_API td_tensor *td_select_copy_int(td_tensor *self, int64_t dim, int64_t index);
 TD_API int td_select_copy_int_out(td_tensor *self, int64_t dim, int64_t index, td_tensor *out) TD_MUST_USE;
-/* What slice gives, in memory of its own. */
+/* What slice gives, in new memory. */
 TD_API td_tensor *td_slice_copy_tensor(td_tensor *self, int64_t dim, const int64_t *start, const int64_t *end,
         int64_t step);
 TD_API int td_slice_copy_out(td_tensor *self, int64_t dim, const int64_t *start, const int64_t *end,
         int64_t step, td_tensor *out) TD_MUST_USE;
-/* What unsqueeze gives, in memory of its own. */
+/* What unsqueeze gives, in new memory. */
 TD_API td_tensor *td_unsqueeze_copy(td_tensor *self, int64_t dim);
 TD_API int td_unsqueeze_copy_out(td_tensor *self, int64_t dim, td_tensor *out) TD_MUST_USE;
-/* What squeeze gives, in memory of its own. */
+/* What squeeze gives, in new memory. */
 TD_API td_tensor *td_squeeze_copy(td_tensor *self);
 TD_API int td_squeeze_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* What squeeze gives, in memory of its own. */
+/* What squeeze gives, in new memory. */
 TD_API td_tensor *td_squeeze_copy_dim(td_tensor *self, int64_t dim);
 TD_API int td_squeeze_copy_dim_out(td_tensor *self, int64_t dim, td_tensor *out) TD_MUST_USE;
-/* What squeeze gives, in memory of its own. */
+/* What squeeze gives, in new memory. */
 TD_API td_tensor *td_squeeze_copy_dims(td_tensor *self, int64_t n_dim, const int64_t *dim);
 TD_API int td_squeeze_copy_dims_out(td_tensor *self, int64_t n_dim, const int64_t *dim,
         td_tensor *out) TD_MUST_USE;
-/* What as_strided gives, in memory of its own. */
+/* What as_strided gives, in new memory. */
 TD_API td_tensor *td_as_strided_copy(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_stride,
         const int64_t *stride, const int64_t *storage_offset);
 TD_API int td_as_strided_copy_out(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_stride,
         const int64_t *stride, const int64_t *storage_offset, td_tensor *out) TD_MUST_USE;
-/* What detach gives, in memory of its own. */
+/* What detach gives, in new memory. */
 TD_API td_tensor *td_detach_copy(td_tensor *self);
 TD_API int td_detach_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* What alias gives, in memory of its own. */
+/* What alias gives, in new memory. */
 TD_API td_tensor *td_alias_copy(td_tensor *self);
 TD_API int td_alias_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* What diagonal gives, in memory of its own. */
+/* What diagonal gives, in new memory. */
 TD_API td_tensor *td_diagonal_copy(td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2);
 TD_API int td_diagonal_copy_out(td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2,
         td_tensor *out) TD_MUST_USE;
-/* What unfold gives, in memory of its own. */
+/* What unfold gives, in new memory. */
 TD_API td_tensor *td_unfold_copy(td_tensor *self, int64_t dimension, int64_t size, int64_t step);
 TD_API int td_unfold_copy_out(td_tensor *self, int64_t dimension, int64_t size, int64_t step,
         td_tensor *out) TD_MUST_USE;
-/* What unbind gives, in memory of its own. */
+/* What unbind gives, in new memory. */
 TD_API int td_unbind_copy_int(td_tensor_list *results, td_tensor *self, int64_t dim) TD_MUST_USE;
 TD_API int td_unbind_copy_int_out(td_tensor *self, int64_t dim, int64_t n_out,
         td_tensor *const *out) TD_MUST_USE;
-/* What split_with_sizes gives, in memory of its own. */
+/* What split_with_sizes gives, in new memory. */
 TD_API int td_split_with_sizes_copy(td_tensor_list *results, td_tensor *self, int64_t n_split_sizes,
         const int64_t *split_sizes, int64_t dim) TD_MUST_USE;
 TD_API int td_split_with_sizes_copy_out(td_tensor *self, int64_t n_split_sizes, const int64_t *split_sizes,
         int64_t dim, int64_t n_out, td_tensor *const *out) TD_MUST_USE;
-/* What split gives, in memory of its own. */
+/* What split gives, in new memory. */
 TD_API int td_split_copy_tensor(td_tensor_list *results, td_tensor *self, int64_t split_size,
         int64_t dim) TD_MUST_USE;
 TD_API int td_split_copy_out(td_tensor *self, int64_t split_size, int64_t dim, int64_t n_out,
         td_tensor *const *out) TD_MUST_USE;
-/* What view_as_real gives, in memory of its own. */
+/* What view_as_real gives, in new memory. */
 TD_API td_tensor *td_view_as_real_copy(td_tensor *self);
 TD_API int td_view_as_real_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* What view_as_complex gives, in memory of its own. */
+/* What view_as_complex gives, in new memory. */
 TD_API td_tensor *td_view_as_complex_copy(td_tensor *self);
 TD_API int td_view_as_complex_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* What view gives, in memory of its own. */
+/* What view gives, in new memory. */
 TD_API td_tensor *td_view_copy_dtype(td_tensor *self, td_dtype dtype);
 TD_API int td_view_copy_dtype_out(td_tensor *self, td_dtype dtype, td_tensor *out) TD_MUST_USE;
-/* What _conj gives, in memory of its own. */
+/* What _conj gives, in new memory. */
 TD_API td_tensor *td__conj_copy(td_tensor *self);
 TD_API int td__conj_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* What _neg_view gives, in memory of its own. */
+/* What _neg_view gives, in new memory. */
 TD_API td_tensor *td__neg_view_copy(td_tensor *self);
 TD_API int td__neg_view_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 

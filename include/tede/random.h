@@ -22,7 +22,7 @@ typedef struct td_generator td_generator;
 
 /* A generator seeded with TD_DEFAULT_SEED.  The caller owns the result; NULL on error. */
 TD_API td_generator *td_generator_new(void);
-/* Another with the same state, from which both go their own ways. */
+/* A copy with the same state, which advances independently. */
 TD_API td_generator *td_generator_clone(td_generator *g);
 /* Add and drop a reference.  Both accept NULL. */
 TD_API td_generator *td_generator_retain(td_generator *g);

@@ -54,7 +54,7 @@ TD_API td_tensor *td_wrapped_number(td_scalar value);
 TD_API td_tensor *td_tensor_from_memory(void *data, int64_t ndim, const int64_t *sizes, const int64_t *strides,
                                         td_dtype dtype, td_device device, void (*release)(void *context),
                                         void *context);
-/* A tensor over an existing storage, with a version counter of its own group (no view relation). */
+/* A tensor over an existing storage, with a new version counter (no view relation). */
 TD_API td_tensor *td_tensor_over(td_storage *storage, int64_t offset, int64_t ndim, const int64_t *sizes,
                                  const int64_t *strides, td_dtype dtype);
 

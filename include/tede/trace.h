@@ -4,8 +4,8 @@
  * they choose, how the iterator traverses its operands, memory allocated and freed, copies that nobody asked for, calls of libraries,
  * nodes of a backward pass.  tede.explain() and the profiler are watchers.
  *
- * Without a watcher nothing of this costs anything: operators are watched through a dispatch key, memory by taking the
- * thread's short way to the allocator away, loops by forgetting which instruction set was found; the rest is one test
+ * Without a watcher nothing of this costs anything: operators are watched through a dispatch key, memory by disabling
+ * the thread's fast path to the allocator, loops by forgetting which instruction set was found; the rest is one test
  * of a thread-local where a call is already slow. */
 #ifndef TEDE_TRACE_H
 #define TEDE_TRACE_H

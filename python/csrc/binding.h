@@ -15,8 +15,8 @@
  *   dispatch.c       __torch_dispatch__ and its modes                   boxed.c        kernels in Python
  *   metadata.c       attributes that __torch_dispatch__ is queried for
  *   saved.c          hooks on saved tensors, anomaly mode               edges.c        edges, the running pass
- *   errors.c         errors both ways
- *   scalar.c         numbers both ways                                  signature.c    PyTorch's TypeErrors
+ *   errors.c         errors in both directions
+ *   scalar.c         number conversion                                 signature.c    PyTorch's TypeErrors
  *   nnmodule.c       the base of nn.Module                               watch.c        what happens on a thread
  *   environment.c    default device, autocast, the package's name      archive.c      checkpoints' archives, NumPy's files
  *   dlpack.c, generator.c, storage.c, module.c  */
@@ -41,7 +41,7 @@
 /* ---- errors.c */
 /* Turn the thread's pending error into a Python exception; returns NULL.  Keeps a Python error that is already set. */
 void *td_py_raise(void);
-/* The other way, for callbacks: take the Python error into the core's, with its traceback.  Returns -1. */
+/* In the other direction, for callbacks: take the Python error into the core's, with its traceback.  Returns -1. */
 int   td_py_capture(void);
 /* Drop a reference on any thread: queued where the GIL isn't held. */
 void  td_py_drop(void *object);
@@ -204,7 +204,7 @@ PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
 
 /* ---- operators called from here
  * One that is known when this is compiled is called by its typed function (calls_csrc_<file>.h declares it), one that is only known
- * when the program runs by operator.c with boxed values.  Both ways lead through the dispatcher, and both give up the lock for long
+ * when the program runs by operator.c with boxed values.  Both kinds of calls go through the dispatcher, and both release the lock for long
  * work: other threads may then exchange what objects have, so tensors that the call reads are owned by who makes it. */
 enum { TD_PY_LONG = 1 << 16, TD_PY_LONG_HEAVY = 1 << 11 };      /* elements, for light work per element and for heavy */
 #define TD_PY_WORK(is_long, call)                                                                  \
@@ -253,7 +253,7 @@ typedef struct Scratch {
     uint32_t    used;                   /* bytes of arena */
     void       *blocks;                 /* chained, where the arena doesn't suffice */
     struct HeldItems *held;             /* items of lists, whose tensors the values lend */
-    PyObject   *out;                    /* what out= was: given back (borrowed) */
+    PyObject   *out;                    /* what out= was: returned (borrowed) */
     int64_t     elements;               /* of all operands: decides about the lock */
     bool        overrides;              /* an argument is of a type with its own __torch_function__ */
     bool        requires_grad;          /* of a factory */
@@ -301,7 +301,7 @@ PyObject *td_py_object_of(const td_value *v);
 bool td_py_is_default(const td_arg *a, const td_value *v);
 /* The arguments of a call as Python would write it: a tuple, and a dict; defaults are left out.  0 or -1. */
 int td_py_boxed_arguments(const td_op_info *info, const td_value *arguments, PyObject **args, PyObject **kwargs);
-/* What Python gave back, as an operator's results.  0, or -1 with the error captured for the core. */
+/* What Python returned, as an operator's results.  0, or -1 with the error captured for the core. */
 int td_py_boxed_results(const td_op_info *info, const td_value *arguments, PyObject *object, td_value *results);
 int td_py_boxed_init(PyObject *module);
 
@@ -337,7 +337,7 @@ int td_py_results_init(PyObject *module);
 /* ---- errors.c */
 /* Whether a type's constructor was passed no keywords (an empty dict is none); with a TypeError if it was. */
 bool td_py_no_keywords(const char *function, PyObject *kw);
-/* The one argument of a function, given by place or by its name: borrowed; NULL with an error. */
+/* The one argument of a function, given by position or by name: borrowed; NULL with an error. */
 PyObject *td_py_only(const char *function, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 /* ---- modes.c: stacks of modes */
 typedef struct ModeStack { struct Mode *top; } ModeStack;
@@ -357,9 +357,9 @@ void      td_py_modes_release(void *stack);
 /* How often two tensors have exchanged their objects: whoever reads tensors of objects, runs Python code and goes on compares. */
 extern uint64_t td_py_swaps;
 extern _Thread_local int td_py_overrides_off, td_py_function_modes;
-/* Whether o (no exact Tensor) has a __torch_function__ of its own that is in force. */
+/* Whether o (no exact Tensor) overrides __torch_function__, with overrides enabled. */
 bool td_py_has_override(PyObject *o);
-/* For what takes calls of self over: a class of its own, or a mode. */
+/* For what takes calls of self over: its class, or a mode. */
 static inline bool td_py_taken_over(PyObject *self);
 /* Call the protocol; args as of vectorcall.  NULL with an error set. */
 PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);

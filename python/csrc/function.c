@@ -128,7 +128,7 @@ static PyObject *connect(ContextObject *ctx, td_node *node, PyObject *outputs, P
         for (Py_ssize_t i = 0; i < n_save && !failed; i++) {
             PyObject *item = PyTuple_GET_ITEM(ctx->to_save, i);
             save[i] = TD_NONE;
-            bool input = false;                     /* given back as it came: backward meets it with its own history */
+            bool input = false;                     /* returned as it came: backward meets it with its own history */
             for (Py_ssize_t k = 0; k < n_operands && td_py_is_tensor(item); k++)
                 input |= operands[k] == td_py_x(item);
             for (Py_ssize_t k = 0; k < n && !input; k++)        /* an output that was replaced is saved as what replaced it */

@@ -1,7 +1,7 @@
 /* NumPy and buffer protocol: memory shared with arrays and other objects.
  *
  * NumPy isn't linked: arrays come in by their __array_interface__, and go out as numpy.asarray of a small object that
- * has one and holds the storage.  Strides may be negative both ways. */
+ * has one and holds the storage.  Strides may be negative in both directions. */
 #include "calls_csrc_interop.h"
 #include "binding.h"
 #include <tede/layout.h>

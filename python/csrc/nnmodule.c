@@ -6,8 +6,8 @@
  *
  * The type adds no fields: instances are laid out as Python's own classes are, so that a subclass may have any other
  * base, pickle and assign __class__.  Attributes have a trap: a type with a __getattr__ method gets a slot that first
- * fails the Python way, with an exception made and thrown away, before it calls the method.  So __init_subclass__ puts
- * `getattro` into the slot of each new class, unless the class has a __getattr__ or __getattribute__ of its own; if one
+ * fails as in Python, with an exception made and thrown away, before it calls the method.  So __init_subclass__ puts
+ * `getattro` into the slot of each new class, unless the class defines __getattr__ or __getattribute__; if one
  * is hung on a class later, the interpreter resets the slot, which is right too.  __setattr__ must stay a method: with a
  * slot of our own, object.__setattr__(module, ...) would be refused. */
 #include "binding.h"

@@ -1,6 +1,6 @@
 /* + - * / and the rest as number slots, comparisons, and tensors as Python numbers.
  *
- * Two plain tensors, or one and a Python number, go straight to the operator's Tensor overload; all else goes the way
+ * Two plain tensors, or one and a Python number, go straight to the operator's Tensor overload; all else takes the path
  * of tede.<name>(a, b).  What no operator takes is NotImplemented, so that the other operand's class gets its turn. */
 #include <tede/modes.h>
 #include <tede/transforms.h>
@@ -115,7 +115,7 @@ static PyObject *slow(int which, PyObject *a, PyObject *b)
     if (taken_over(a, b))
         return overridden(k, a, b);
     bool left = td_py_is_tensor(a);
-    if (which == DIV && !left && is_number(a) && reciprocal) {      /* PyTorch's way, with its rounding */
+    if (which == DIV && !left && is_number(a) && reciprocal) {      /* as in PyTorch, with its rounding */
         PyObject *r = td_py_operate(reciprocal, &b, 1);
         PyObject *product = r ? td_py_operate(binaries[MUL].function, (PyObject *[]){r, a}, 2) : NULL;
         Py_XDECREF(r);
@@ -156,7 +156,7 @@ static inline PyObject *binary(int which, PyObject *a, PyObject *b)
         return slow(which, a, b);
     if (TD_LIKELY(left && right))
         return call_direct(which, td_py_x(a), td_py_x(b));
-    if (which != MATMUL && which != POW && (left || (right && which != DIV)))      /* powers of numbers have a short way */
+    if (which != MATMUL && which != POW && (left || (right && which != DIV)))      /* powers of numbers have a fast path */
         return with_number(which, a, b, left);
     return slow(which, a, b);
 }

@@ -1,4 +1,4 @@
-/* Numbers both ways: Python's, NumPy's, 0-dim tensors; and tensors as nested lists. */
+/* Conversion of numbers from and to Python's, NumPy's and 0-dim tensors; and tensors as nested lists. */
 #include "binding.h"
 #include <tede/kernel.h>
 

@@ -265,7 +265,7 @@ static PyObject *bad_argument(const OperatorObject *op, const Overload *o, int i
 
 static bool converts(const Overload *o, int index, PyObject *value)
 {
-    /* Ask the parser by way of a call that has this argument only: the others' absence doesn't matter as they come
+    /* Try the parser with a call that has this argument only: the others' absence doesn't matter as they come
      * after, so a copy of the overload with one positional argument will do. */
     int16_t only = (int16_t)index;
     td_op_info info = *o->info;
@@ -286,7 +286,7 @@ static bool converts(const Overload *o, int index, PyObject *value)
     int found = td_py_parse(&copy, &value, 1, NULL, false, &s);
     if (found > 0)
         td_py_scratch_drop(&s);
-    return found != 0;       /* an error of its own is left as it is */
+    return found != 0;       /* another error is left as it is */
 }
 
 /* "Did you mean 'dim'?": for a keyword that no overload knows, if one of theirs is near. */

@@ -531,7 +531,7 @@ int td_py_tensor_init(PyObject *module)
     Py_SET_TYPE(&td_py_Tensor, &td_py_TensorMeta);
     if (PyType_Ready(&td_py_Tensor) < 0)
         return -1;
-    td_py_Tensor.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;    /* programs hang methods of their own on Tensor */
+    td_py_Tensor.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;    /* programs add methods to Tensor */
     static PyGetSetDef dict_def = {"__dict__", get_dict, set_dict, NULL, NULL};
     PyObject *descriptor = PyDescr_NewGetSet(&td_py_Tensor, &dict_def);
     if (!descriptor || PyDict_SetItemString(td_py_Tensor.tp_dict, "__dict__", descriptor) < 0)

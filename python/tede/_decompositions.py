@@ -54,7 +54,7 @@ def matmul(self, other):
 
 
 def dropout(input, p, train, whole_channels=False, times=lambda x, noise: tede.ops.aten.mul.Tensor(x, noise)):
-    """The mask is drawn by an operator of its own, so that modes see what depends on the random state."""
+    """The mask is drawn by a separate operator, so that modes see what depends on the random state."""
     ops = tede.ops.aten
     if p == 0 or not train or input.numel() == 0:
         return input

@@ -1,6 +1,6 @@
 """PyTorch's dispatch keys by name, for programs that make sets of them while they are imported.
 
-tede has keys of its own, and few of these names stand for one.
+tede has other keys, and few of these names stand for one.
 """
 from enum import IntEnum
 

@@ -182,7 +182,7 @@ class inference_mode(_Mode):
 
 class batch_invariant(_Mode):
     """Within it what products, reductions, norms and attention give for a row doesn't depend, to the last bit, on the batch that
-    the row is in. Otherwise the fastest way for each batch is taken, and sums may be rounded in another order. For all threads."""
+    the row is in. Otherwise the fastest kernel for each batch is taken, and sums may be rounded in another order. For all threads."""
 
     def __new__(cls, function=None):
         return object.__new__(cls) if function is None else _wrap(function, cls)

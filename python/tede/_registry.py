@@ -76,7 +76,7 @@ def register_soon(full, key, function):
 
 
 def has_kernel(full, key):
-    """Whether an operator has a kernel of its own for a key, given in Python or built in."""
+    """Whether an operator has a specific kernel for a key, given in Python or built in."""
     full, key = full.removesuffix(".default"), getattr(key, "name", key)
     if (full, key) in kernels:
         return True

@@ -86,7 +86,7 @@ def _elements(x):
 
 
 def _contents(x):
-    """What repr(x) has between its brackets, of a wrapper without a repr of its own."""
+    """What repr(x) has between its brackets, of a wrapper whose class defines no __repr__."""
     with _C.DisableTorchFunctionSubclass():
         plain = _elements(x)
     if plain is None or type(plain) is not Tensor:

@@ -86,7 +86,7 @@ class strict_views:
 
 
 def _within(function, context):
-    """A function that runs in a context of its own; a generator, each of its steps."""
+    """A function that runs in a separate context; a generator, each of its steps."""
     import inspect
 
     @functools.wraps(function)

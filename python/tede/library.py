@@ -1,6 +1,6 @@
-"""Operators of one's own: defined by a schema, with kernels, a gradient and a shape rule in Python.
+"""torch.library: custom operators, defined by a schema, with kernels, a gradient and a shape rule in Python.
 
-custom_op makes one from a function with annotations.  Library is the rawer way: define() a schema in a namespace, impl()
+custom_op makes one from a function with annotations.  Library is the lower-level interface: define() a schema in a namespace, impl()
 a kernel for a dispatch key."""
 import contextlib
 import inspect
@@ -36,7 +36,7 @@ def _name_of(op):
     return op.name() if hasattr(op, "name") else op._qualified_op_name
 
 
-# ---- the raw way -----------------------------------------------------------------------------------------------------
+# ---- the class Library -----------------------------------------------------------------------------------------------
 
 class _Registrations:
     """What a library registered: gone when this goes."""
@@ -682,7 +682,7 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def _check_aliases(self, args, kwargs, result):
-        """A result must have memory of its own."""
+        """A result must not share memory with an argument."""
         def memory(x):
             return x.untyped_storage().data_ptr()
         tensors = [x for a in (*args, *kwargs.values()) for x in (a if isinstance(a, (list, tuple)) else (a,))

@@ -25,7 +25,7 @@ def is_tensor_like(inp):
 
 
 def wrap_torch_function(dispatcher):
-    """A decorator for functions of one's own: dispatcher(*args) names the arguments that may take the call over."""
+    """A decorator for user-defined functions: dispatcher(*args) names the arguments that may take the call over."""
     def inner(func):
         @functools.wraps(func)
         def wrapped(*args, **kwargs):

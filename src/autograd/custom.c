@@ -1,7 +1,7 @@
 /* User-defined autograd nodes: what autograd.Function is made with.
  *
  * How many results and saved tensors such a node has is known only after the forward computation, so these two arrays
- * are blocks of their own here. */
+ * are separate blocks here. */
 #include "autograd/hooks.h"
 #include "autograd/saved.h"
 

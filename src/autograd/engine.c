@@ -4,7 +4,7 @@
  * runs nodes that wait for nothing any more, the latest first.  A node's gradients are added up in the pass's own slots until
  * the node is run, so nothing of a pass is left in the graph, and after an error the graph can be gone through again.
  *
- * A node may itself start a pass (checkpointing does).  That is an ordinary call, with entries of its own; where such
+ * A node may itself start a pass (checkpointing does).  That is an ordinary call, with separate entries; where such
  * calls would nest too deep for the thread's stack, the pass goes on on a fresh thread, while this one waits.
  *
  * Note [Passes with inputs]

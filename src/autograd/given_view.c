@@ -1,4 +1,4 @@
-/* Views returned by a handler in Python: what __torch_dispatch__ makes of x.view(2, 2) for a class without memory of its own.
+/* Views returned by a handler in Python: what __torch_dispatch__ makes of x.view(2, 2) for a class without storage.
  *
  * Such a result is tied to its operand as a view is to its base: one version counter, and a write to either changes both
  * histories.  Sizes and strides don't say how it came about, so that it is made anew by the same call, on another base. */
@@ -27,7 +27,7 @@ static void drop(td_replay *replay)
     td_mem_free(c, sizeof *c);
 }
 
-/* From the base outward: first the operand's own way of being a view, then this call. The operand's history is not
+/* From the base outward: first the operand's own view function, then this call. The operand's history is not
  * kept, only how it is made. */
 static td_tensor *apply(td_view_replay *replay, td_tensor *base)
 {

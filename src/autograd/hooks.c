@@ -79,7 +79,7 @@ void td_hooks_free(td_hook *list)
     }
 }
 
-/* Append under the owner's lock; the list gets a reference of its own.  Removed hooks are swept out on the way. */
+/* Append under the owner's lock; the list takes a new reference.  Removed hooks are swept out on the way. */
 static td_hook *append(uint8_t *lock, td_hook **list, td_hook *hook)
 {
     td_hook *swept = NULL;

@@ -1,7 +1,7 @@
 /* Leaves, histories and the thread's modes: the metadata queries about a tensor's gradient.
  *
  * Whether a tensor requires a gradient is not one bit.  A leaf has a flag, a result has a node, and a view requires
- * one as soon as its base does, even a view made under no_grad: it is a leaf then, with a gradient of its own. */
+ * one as soon as its base does, even a view made under no_grad: it is a leaf then, with its own gradient. */
 #include "autograd/hooks.h"
 #include "autograd/meta.h"
 #include "autograd/needs.h"

@@ -9,7 +9,7 @@
  * waits for a pass serves its own ready queue meanwhile, whichever pass the nodes are of.
  *
  * One lock guards the ready queues and the counts of what passes have on their way; it is held for a few instructions at a time.
- * Each pass has a lock of its own for gradients and dependencies of nodes that wait.  No foreign code runs under either, but
+ * Each pass has a lock for gradients and dependencies of nodes that wait.  No foreign code runs under either, but
  * for additions of gradients under the latter. */
 #include "calls_autograd_ready_queues.h"
 #include "autograd/ready_queues.h"

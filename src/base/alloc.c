@@ -1,11 +1,11 @@
 /* The caching memory allocator: every block of the library comes from here.
  *
- * A training step asks for the same sizes again and again, so the way back and forth must be short.  Blocks of at most
+ * A training step asks for the same sizes again and again, so the path back and forth must be short.  Blocks of at most
  * SMALL_MAX bytes belong to a size class, and each thread keeps a list of free ones per class: taking and returning one
  * is a few instructions without a lock.  A list that runs empty is refilled from the heap, and one that grows long is
  * halved.  The heap's small blocks live in slabs: runs of pages cut into blocks of one class, each with its own free
  * list, so that a slab that nobody uses goes back to the pages (spans.c).  A block may be freed by any thread.  Larger
- * blocks are spans of their own.
+ * blocks are separate spans.
  *
  * Frees are sized, so blocks need no headers: size gives the class, and the address gives the slab.
  *
@@ -45,7 +45,7 @@ struct list {
     int64_t most;
 };
 
-/* A counter of its own would be one more memory round trip on the short way. */
+/* A separate counter would be one more memory round trip on the fast path. */
 static inline int64_t count(const struct list *list)
 {
     return list->supplied + (int64_t)(list->returned - list->taken);
@@ -60,7 +60,7 @@ static TD_TLS struct cache *mine;
 /* On a thread whose memory is watched the lists are hidden, so that all takes the slow path, which reports. */
 static TD_TLS struct cache *hidden;
 
-/* Why the short way is closed: zero in the normal case.  No thread has lists before the allocator is ready or if it is
+/* Why the fast path is disabled: zero in the normal case.  No thread has lists before the allocator is ready or if it is
  * bypassed. */
 enum { NOT_READY = 1, BYPASS = 2, TO_FAIL = 4 };
 static uint32_t detour = NOT_READY;
@@ -318,7 +318,7 @@ static bool refill(struct list *list, unsigned class)
     return got > 0;
 }
 
-/* ---- the long way */
+/* ---- the slow path */
 
 static void *no_memory(size_t size)
 {

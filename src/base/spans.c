@@ -5,7 +5,7 @@
  * advised to use huge pages.  A chunk begins with a descriptor for each of its pages.  Free runs merge with free
  * neighbours and wait in bins by length, eight bins per doubling; a request is rounded up to a bin's least length, so
  * the first run of any bin from there on fits and no list is ever searched (the idea of TLSF, Masmano et al. 2004).
- * What is larger has a mapping of its own, and when freed waits in a bin of mappings of just its length.
+ * What is larger has a separate mapping, and when freed waits in a bin of mappings of just its length.
  *
  * Everything free that holds memory, run or mapping, is in one list by age.  Beyond `most_kept` bytes the oldest give
  * their memory back: a mapping from its end, as much as needed; a run as a whole, though it keeps its addresses.  An
@@ -344,7 +344,7 @@ void *td_slab_start(const struct td_run *slab)
     return start_of(slab);
 }
 
-/* ---- giving back */
+/* ---- releasing */
 
 static void release_run(struct td_run *run)
 {

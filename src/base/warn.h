@@ -4,7 +4,7 @@
  *     if (TD_WARN_ONCE("torch.qr is deprecated"))
  *         return -1;
  *
- * Each use has a flag of its own, so what is formatted into the text doesn't make it another warning. */
+ * Each use has its flag, so what is formatted into the text doesn't make it another warning. */
 #ifndef TD_BASE_WARN_H
 #define TD_BASE_WARN_H
 #include "base/base.h"

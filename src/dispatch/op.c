@@ -186,7 +186,7 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
         if (has_boxed(op, slot))
             return op->from_boxed;
         if (*keys < TD_KEYSET(TD_KEY_AROUND) && *keys & TD_KEYSET(TD_KEY_DTYPE)) {
-            /* What needs no loop of its own for a dtype from outside goes on without that key. */
+            /* What needs no specific loop for a dtype from outside goes on without that key. */
             if (has_fallback(slot))
                 return op->from_boxed;
             if (!(op->info.flags & (TD_OP_POINTWISE | TD_OP_COMPOSITE | TD_OP_VIEW | TD_OP_INPLACE_VIEW | TD_OP_ANY_DEVICE))) {

@@ -2,7 +2,7 @@
  *
  * A row is written by the generator beside the operator's stub, and filled in at run time by those who register
  * kernels.  A stub computes the call's key set, takes the highest key's slot and jumps.  An empty slot is the
- * slow way: a boxed kernel, a fallback, a composite body, or, for what runs around kernels, the next key.
+ * slow path: a boxed kernel, a fallback, a composite body, or, for what runs around kernels, the next key.
  *
  * Note [Registering while others call]
  * A slot is a pointer, read and written atomically; a boxed kernel and its context are a record that is made before its
@@ -29,7 +29,7 @@ typedef struct td_boxed_entry {
 typedef int td_unboxer(td_kernel kernel, td_keyset keys, const td_value *arguments, td_value *results);
 
 /* Of a row: what runs around kernels, strided tensors by device, and one slot, always empty, for all other layouts.  Theirs
- * are numbered as in td_key_slot and live in a table of their own, once there are any. */
+ * are numbered as in td_key_slot and live in a separate table, once there are any. */
 enum { TD_ROW_SLOTS = 16 + TD_DEVICE_TYPES + 1 };
 
 /* `jvp:` of the entry, where it is a word and not a formula: how src/transforms/forward.c gets the results' tangents. */

@@ -54,7 +54,7 @@ void *td_layout_refuse(const char *op, const td_tensor *x);
 int   td_layout_finish(const char *op, td_tensor *to, td_tensor *result);
 
 /* ---- composites that count as one call: parts that nobody could tell from a kernel's loops (plain operands, no graph, no
- * transform) aren't calls of their own.  The first gives what the second takes back. */
+ * transform) aren't visible as calls.  The first returns the state that the second restores. */
 td_keyset td_parts_begin(int n, td_tensor *const *tensors);
 void      td_parts_end(td_keyset include);
 

@@ -104,7 +104,7 @@ static const char cuda_head[] =
     "#define td_bits_f32(x) __uint_as_float(x)\n"
     "#define td_f64_bits(x) ((uint64_t)__double_as_longlong(x))\n"
     "#define td_bits_f64(x) __longlong_as_double((long long)(x))\n";
-/* By one instruction where the portable way takes a dozen. */
+/* By one instruction where portable code takes a dozen. */
 static const td_own_piece cuda_own[] = {
     {"td_f16_to_f32", "TD_MATHS float td_f16_to_f32(td_f16 x) { float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return y; }\n"},
     {"td_f32_to_f16", "TD_MATHS td_f16 td_f32_to_f16(float x) { td_f16 y; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y) : \"f\"(x)); return y; }\n"},

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <tede/formula.h>
 
-/* A function that the language has, or has a better way to. */
+/* A function that the language has, or a better expression for it. */
 typedef struct td_own_piece { const char *name, *text; } td_own_piece;
 
 typedef struct td_dialect_table {

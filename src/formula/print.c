@@ -58,7 +58,7 @@ static int piece_of(const char *name)
     return -1;
 }
 
-/* With what it needs.  What the dialect has a text of its own for needs nothing. */
+/* With what it needs.  What the dialect defines itself needs nothing. */
 static const char *own_text(const printer *p, int piece);
 static void use_piece(printer *p, int i)
 {

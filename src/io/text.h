@@ -1,6 +1,6 @@
 /* What reading and writing of text headers share: UTF-8, and memory that grows.
  *
- * This layer sees the public API only, and the public way to the library's allocator is a storage: so a growing
+ * This layer sees the public API only, and the library's allocator is reached publicly through a storage: so a growing
  * array here is a storage, and limits, statistics and tests that let allocations fail hold for it too. */
 #ifndef TD_IO_TEXT_H
 #define TD_IO_TEXT_H

@@ -1,6 +1,6 @@
 /* OpenBLAS, opened on first use: who never multiplies large matrices doesn't pay for it.
  *
- * It always runs on one thread: our kernels cut products into tiles of their own and hand these to td_parallel_for. */
+ * It always runs on one thread: our kernels cut products into tiles and hand these to td_parallel_for. */
 #ifndef TD_LIBS_OPENBLAS_H
 #define TD_LIBS_OPENBLAS_H
 
@@ -19,7 +19,7 @@ typedef struct td_openblas {
     const char *path;       /* the file that was opened */
 } td_openblas;
 
-/* The table, or NULL if the machine has no OpenBLAS (no error is recorded: there is a way without). */
+/* The table, or NULL if the machine has no OpenBLAS (no error is recorded: there are other kernels). */
 const td_openblas *td_openblas_get(void);
 /* A function of it by its Fortran or C name ("dgesv_"), for LAPACK; NULL if it isn't there. */
 void *td_openblas_symbol(const char *name);

@@ -19,7 +19,7 @@ int td_device_make_generators(int type, int count);
 
 /* td_copy_elements where one end or both aren't on the CPU: src/kernels/cpu/move/transfer.c. */
 int        td_copy_across(td_tensor *dst, td_tensor *src);
-/* A tensor on the CPU with x's elements and strides, of memory of its own. */
+/* A tensor on the CPU with x's elements and strides, in new memory. */
 td_tensor *td_host_copy(td_tensor *x);
 /* A tensor on `device` with the elements of x, which is on the CPU, in x's order of dimensions. */
 td_tensor *td_device_copy(td_tensor *x, td_device device);

@@ -1,7 +1,7 @@
 /* Storages: counted blocks of bytes on one device.
  *
  * Small contents live right behind the head, so that a small tensor costs two blocks instead of three; the head is
- * exactly 64 bytes, which aligns what follows.  Everything else has a block of its own.
+ * exactly 64 bytes, which aligns what follows.  Everything else has a separate block.
  *
  * Note [Resizing a shared storage]
  * Tensors hold the address of their first element, so memory must not move away under them.  When a storage that

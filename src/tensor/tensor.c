@@ -1,6 +1,6 @@
 /* Tensor objects: construction, reference counting, accessors.
  *
- * td_tensor_new is what every operator's result costs, so its way for a small CPU tensor is straight: see
+ * td_tensor_new is what every operator's result costs, so its path for a small CPU tensor is straight: see
  * Note [Small tensors]. */
 #include "tensor/checked.h"
 #include "tensor/device.h"

@@ -196,7 +196,7 @@ static inline bool reach(int ndim, const int64_t *sizes, const int64_t *strides,
 }
 
 /* A view that leaves the storage is an error, except what self reaches, too: a storage may shrink under its tensors, whose old
- * bytes stay (see Note [Resizing a shared storage]), and a tensor without elements of its own (see td_tensor_hollow) has none. */
+ * bytes stay (see Note [Resizing a shared storage]), and a wrapper without elements (see td_tensor_hollow) has none. */
 static int __attribute__((noinline)) check_within_self(const td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes,
                                                        const int64_t *strides, int64_t byte_offset)
 {

@@ -1,7 +1,7 @@
 /* Forward-mode differentiation (jvp): tangents of results.
  *
  * Most operators' tangents come from formulas (generated kernels on the ForwardAD key) or, for linear ones, from the
- * operator itself.  What has neither goes the long way: the gradient of the gradient.  With v a stand-in for the
+ * operator itself.  What has neither takes the slow path: the gradient of the gradient.  With v a stand-in for the
  * result's gradient, g(v) = J^T v is linear in v, and its gradient with respect to v along t is J t.  That is right for
  * whatever can be differentiated twice, but makes a small graph and several calls; docs/transforms.md lists who needs it.
  *
@@ -15,7 +15,7 @@
 #include "dispatch/outputs.h"
 #include "transforms/level.h"
 
-/* Around a generated tangent kernel: the call itself and the calls of its formula have no tangents of their own.
+/* Around a generated tangent kernel: neither the call itself nor the calls of its formula compute tangents.
  * td_forward_end puts the mask back. */
 td_keyset td_forward_begin(void)
 {
@@ -303,7 +303,7 @@ static bool is_random(const td_op *op)
     return false;
 }
 
-/* ---- the long way */
+/* ---- the slow path */
 
 typedef struct sources { td_tensor *leaves[16], *tangents[16]; int n; } sources;
 

@@ -4,10 +4,10 @@
  * While a level is open the thread includes the Transforms key, so that every call, of wrappers or not, comes to the
  * front first.  The front hands it to the innermost level.
  * - A vmap level runs the operator's batching rule on what the wrappers wrap, below itself (batch.h).
- * - A grad or jvp level lifts all operands to wrappers of its own and goes on with the keys ForwardAD, Autograd and
+ * - A grad or jvp level lifts all operands to its wrappers and goes on with the keys ForwardAD, Autograd and
  *   Unwrap.  The first two are the same kernels as outside, and leave tangents and histories on this level's wrappers;
  *   Unwrap is the level's lower end: it runs the operator below on what they wrap, and wraps the results.
- * So each level has a graph of its own, and derivatives of different levels can't be confused.
+ * So each level has a separate graph, and derivatives of different levels can't be confused.
  *
  * A wrapper shares storage and version counter with what it wraps: a write is seen by all levels.  Sizes and strides
  * are those without the batch's dimension.  At a grad level its memory may even be read. */

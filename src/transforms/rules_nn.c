@@ -152,7 +152,7 @@ int td_rule_convolution_gradient(td_batch *b)
 }
 
 /* convolution_backward: the two above and the bias's gradient, a sum over all dimensions but the channels. They are
- * called at the level, for each has a rule of its own; the frame's lowering is undone around them and restored, also
+ * called at the level, for each has a rule; the frame's lowering is undone around them and restored, also
  * on an error. */
 int td_rule_convolution_backward(td_batch *b)
 {
@@ -362,7 +362,7 @@ static td_tensor *row_weights(td_batch *b, td_tensor *target, td_tensor *weight,
     return td_mul(cast, ones);
 }
 
-/* Rows of the loss without weights, times what each row counts: where members have weights of their own. */
+/* Rows of the loss without weights, times what each row counts: where weights differ between members. */
 static td_tensor *weighted(td_batch *b, td_tensor *rows, td_tensor *classes, td_tensor *weight, int64_t ignore)
 {
     if (!td_is_batched(b, weight) || !rows || !classes)

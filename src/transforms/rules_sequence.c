@@ -1,4 +1,4 @@
-/* Batching rules of linspace and logspace whose ends are tensors: each member has ends of its own, so the numbers are
+/* Batching rules of linspace and logspace whose ends are tensors: the ends differ between members, so the numbers are
  * computed from their positions by operators, as src/ops/create/sequence.c does it by a loop.  See Note [Batching rules]. */
 #include "calls_transforms_rules_sequence.h"
 #include "transforms/batch.h"

@@ -93,7 +93,7 @@ _flags_of(nnpack, ("enabled",))
 
 
 def _sdp(name):
-    """A pair of functions that keep a switch of scaled_dot_product_attention, which has one way here."""
+    """A pair of functions that keep a switch of scaled_dot_product_attention, which has one implementation here."""
     def enabled():
         return _sdp_state[name]
 

@@ -207,7 +207,7 @@ def why_copied(asked, copy):
     """Why a call that was `asked` for something made a copy on the way to it."""
     given, made = next((x for _, x in copy.tensors()), None), copy.results[0]
     if given is None:
-        return f"{asked.name} needs memory of its own"
+        return f"{asked.name} needs separate memory"
     if given.dtype != made.dtype:
         return f"{asked.name} makes {_short(made.dtype)} of {_short(given.dtype)}"
     if given.device != made.device:
@@ -221,7 +221,7 @@ def why_copied(asked, copy):
         return f"{list(given.shape)} with strides {list(given.strides)} can't be seen as {list(seen.shape)}{reason}"
     if given.strides != made.strides:
         return f"{asked.name} wants strides {list(made.strides)}, there were {list(given.strides)}"
-    return f"{asked.name} needs memory of its own"
+    return f"{asked.name} needs separate memory"
 
 
 def _short(dtype):

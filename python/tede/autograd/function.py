@@ -1,4 +1,4 @@
-"""Function: operators of one's own, with a backward written in Python."""
+"""autograd.Function: custom operators with a backward written in Python."""
 from tede import _C
 
 
@@ -74,7 +74,7 @@ class Function(FunctionCtx):
 
     @classmethod
     def _tede_pullback(cls):
-        """The method that goes backward: backward or vjp, whichever the class has of its own."""
+        """The method that goes backward: backward or vjp, whichever the class defines."""
         backward, vjp = cls.backward, cls.vjp
         if vjp is Function.vjp:
             return backward

@@ -70,7 +70,7 @@ NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved ten
 
 
 def _engine(outputs, inputs, grad_outputs=None, retain_graph=True, create_graph=True):
-    """Gradients of outputs; zeros where there is no way from an output to an input."""
+    """Gradients of outputs; zeros where there is no path from an output to an input."""
     pairs = [(o, g) for o, g in zip(outputs, grad_outputs or (None,) * len(outputs)) if o.requires_grad]
     if not pairs:
         return tuple(tede.zeros_like(x) for x in inputs)

@@ -43,7 +43,7 @@ def _move(x, storage):
 
 
 def _sent(descriptor):
-    """What stands for a descriptor in a pickle. The receiver gets one of its own, and closes that."""
+    """What stands for a descriptor in a pickle. The receiver gets a new descriptor, and closes that."""
     starting = context.get_spawning_popen()
     if starting is not None:
         # A process that is being started inherits the descriptor under its number, after the pickle is made and the storage

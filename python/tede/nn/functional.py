@@ -1,6 +1,6 @@
 """torch.nn.functional: the functions that the layers of `tede.nn` call, without state.
 
-Functions with a Python part of their own (checks, older arguments, a choice between native functions) are in
+Functions with a Python part (checks, older arguments, a choice between native functions) are in
 `_functional/`, one file per family, loaded when first named. The others *are* native functions: looked up when first
 asked for, so a call costs no Python frame.
 """

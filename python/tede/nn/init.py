@@ -252,6 +252,6 @@ xavier_uniform, xavier_normal = map(_deprecated, (xavier_uniform_, xavier_normal
 kaiming_uniform, kaiming_normal = map(_deprecated, (kaiming_uniform_, kaiming_normal_))
 orthogonal, sparse = map(_deprecated, (orthogonal_, sparse_))
 
-# Names without meaning of their own that programs import nevertheless.
+# Names without meaning here that programs import nevertheless.
 _no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_
 _no_grad_fill_, _no_grad_zero_ = constant_, zeros_

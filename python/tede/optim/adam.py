@@ -1,4 +1,4 @@
-"""Adam (Kingma & Ba, 2014), and AdamW's way of decaying weights: one native call per group and step."""
+"""Adam (Kingma & Ba, 2014), and AdamW's decoupled weight decay: one native call per group and step."""
 from ..nn._native import N, T
 from ._functional import adam  # noqa: F401  the same as a function
 from .optimizer import Optimizer, check_common, check_fits_fused, check_fused, decayed, kept, or_learned, step_tensor, to_scalar, zero_dim

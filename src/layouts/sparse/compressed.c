@@ -415,7 +415,7 @@ static td_tensor *compress(td_tensor *x, int layout, const int64_t *blocks, td_d
     return td_compressed_new(layout, x->ndim, x->sizes, s->dense_dim, first, second, values);
 }
 
-/* All conversions go by way of coalesced COO. td_coo_places is called for its check that indices are in bounds and
+/* All conversions go through coalesced COO. td_coo_places is called for its check that indices are in bounds and
  * keys fit, which compress() relies on. */
 static td_tensor *to_compressed(td_tensor *self, int layout, int64_t n_blocks, const int64_t *blocks, const int64_t *dense_dim)
 {

@@ -1,7 +1,7 @@
 /* Arithmetic with sparse tensors: sums, products and quotients by element.
  *
  * A sum of COO tensors is both lists of elements, one after the other; a product has the elements of one, times what the other has
- * there.  Compressed tensors go by way of COO, and back. */
+ * there.  Compressed tensors are converted to COO, and back. */
 #include "calls_layouts_sparse_math.h"
 #include "base/scalar.h"
 #include "layouts/sparse/sparse.h"

@@ -1,7 +1,7 @@
 /* Sparse tensors seen otherwise: dimensions moved, added, picked from, and joined.
  *
  * What a view does to a strided tensor is done here to the rows of `indices`, or, in dense dimensions, to the values; the result is
- * a tensor of its own, whose values may be shared. */
+ * a new tensor, whose values may be shared. */
 #include "calls_layouts_sparse_shape.h"
 #include "layouts/sparse/sparse.h"
 #include <inttypes.h>

@@ -27,7 +27,7 @@ td_tensor *td_op_eye(int64_t n, td_dtype dtype, td_device device) { return td_ey
 /* ---- even spacing */
 
 /* linspace (base 0) or the exponents of logspace.  `kind` is the result's dtype, whose arithmetic linspace follows; the imaginary
- * parts have a spacing of their own. */
+ * parts have separate spacings. */
 typedef struct spacing { double start, end, imag_start, imag_end, base; int64_t steps; bool whole; td_dtype kind; } spacing;
 
 static float half(td_dtype kind, float x) { return kind == TD_F16 ? td_f16_to_f32(td_f32_to_f16(x)) : td_bf16_to_f32(td_f32_to_bf16(x)); }

@@ -17,7 +17,7 @@
  *   SINGLE    one element for a whole long row (a column): the block is filled when the row begins, unless there is a loop
  *             that takes the element itself (DIRECT then)
  *
- * On the direct path an output that the caches wouldn't hold is written past them, by way of a block in scratch memory. */
+ * On the direct path an output that the caches wouldn't hold is written past them, through a block in scratch memory. */
 #include "calls_ops_iterate_iterator.h"
 #include "base/watch.h"
 #include "ops/iterate/iterator.h"
@@ -675,7 +675,7 @@ static void direct_body(void *context, int64_t from, int64_t to)
     }
 }
 
-/* The one output by way of a block.  While that is written the processor doesn't look far ahead, so the next piece is fetched. */
+/* The one output through a block.  While that is written the processor doesn't look far ahead, so the next piece is fetched. */
 static void streaming_body(void *context, int64_t from, int64_t to)
 {
     const direct *w = context;

@@ -11,7 +11,7 @@ typedef uint32_t any4 __attribute__((aligned(1)));
 typedef uint64_t any8 __attribute__((aligned(1)));
 typedef struct { any8 half[2]; } any16;
 
-/* One run, in a loop of its own for each pattern that a compiler vectorizes: one element repeated, a run in reverse, every second
+/* One run, in a separate loop for each pattern that a compiler vectorizes: one element repeated, a run in reverse, every second
  * element (the real parts of complex numbers), a gather to contiguous memory, a scatter from it, and anything else. */
 #define COPY_STRIDED(T)                                                             \
     do {                                                                            \

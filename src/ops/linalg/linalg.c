@@ -800,8 +800,8 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     if (A->dtype != b->dtype)
         return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype %s and other's "
                         "dtype %s", td_dtype_name((td_dtype)A->dtype), td_dtype_name((td_dtype)b->dtype));
-    const char *way = driver ? driver : "gelsy";
-    if (strcmp(way, "gels") && strcmp(way, "gelsy") && strcmp(way, "gelsd") && strcmp(way, "gelss"))
+    const char *driver_name = driver ? driver : "gelsy";
+    if (strcmp(driver_name, "gels") && strcmp(driver_name, "gelsy") && strcmp(driver_name, "gelsd") && strcmp(driver_name, "gelss"))
         return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)");
     bool vector = td_solve_takes_vector(A, b) && b->ndim == A->ndim - 1;
     int64_t m = A->sizes[A->ndim - 2], n = A->sizes[A->ndim - 1], sizes[TD_MAX_DIMS];
@@ -818,11 +818,11 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     bool narrow = A->dtype == TD_F32 || A->dtype == TD_C64;
     double eps = narrow ? 0x1p-23 : 0x1p-52;
     td_tensor *all[3];
-    const bool by_values = !strcmp(way, "gelsd") || !strcmp(way, "gelss");
-    if (td__linalg_lstsq(all, A_wide, B_wide, rcond ? *rcond : eps * (double)(m > n ? m : n), by_values ? "gelsd" : way))
+    const bool by_values = !strcmp(driver_name, "gelsd") || !strcmp(driver_name, "gelss");
+    if (td__linalg_lstsq(all, A_wide, B_wide, rcond ? *rcond : eps * (double)(m > n ? m : n), by_values ? "gelsd" : driver_name))
         return -1;
     TD_AUTO td_tensor *X = all[0], *rank = all[1], *values = all[2];
-    if (rcond && *rcond >= 1 && !strcmp(way, "gelss")) {
+    if (rcond && *rcond >= 1 && !strcmp(driver_name, "gelss")) {
         /* No singular value lies above the largest one. The kernel's gelsd takes such a bound for none at all. */
         TD_AUTO td_tensor *found = X, *counted = rank;
         X = td_times(found, td_int(0)), rank = td_zeros_like(counted);
@@ -836,7 +836,7 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     TD_AUTO td_tensor *nothing = td_narrow(flat, 0, 0, 0);
     TD_AUTO td_tensor *sizes_of_none = td_abs(nothing);
     TD_AUTO td_tensor *residuals = td_ceil(sizes_of_none);
-    td_scalar full = td_bool(m > n && strcmp(way, "gelsy") && A->device.type != TD_META);
+    td_scalar full = td_bool(m > n && strcmp(driver_name, "gelsy") && A->device.type != TD_META);
     if (td_scalar_bool(full)) {
         TD_AUTO td_tensor *wanted = td_wrapped_number(td_int(n));
         TD_AUTO td_tensor *reached = td_eq(rank, wanted);
@@ -857,7 +857,7 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     if (!solution || !residuals || !no_rank || !none)
         return -1;
     results[0] = td_ref(solution), results[1] = td_ref(residuals);
-    results[2] = td_ref(strcmp(way, "gels") ? rank : no_rank);
+    results[2] = td_ref(strcmp(driver_name, "gels") ? rank : no_rank);
     results[3] = by_values ? td_detach(values) : td_ref(none);
     if (!results[3])
         return td_results_drop(3, results);

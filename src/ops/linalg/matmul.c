@@ -399,7 +399,7 @@ td_tensor *td_op_inner(td_tensor *self, td_tensor *other)
     return td_tensordot(self, other, 1, last_a, 1, last_b);
 }
 
-/* The cheapest way to put brackets, by the usual table over ranges of factors.
+/* The cheapest parenthesization of a matrix chain, by the usual table over ranges of factors.
  * split[i * n + j] is the k at which factors i to j are divided into i to k and k + 1 to j. */
 static td_tensor *chain(const uint8_t *split, int n, td_tensor *const *factors, int i, int j)
 {

@@ -1,6 +1,6 @@
 /* Linear algebra made of other operators: powers, products of vectors, norms, ranks, pseudo-inverses.
  *
- * None has a kernel, and most have no derivative of their own: what they are made of records itself. The
+ * None has a kernel, and most have no derivative formula: what they are made of records itself. The
  * _atol_rtol_float forms make tensors of their numbers and go on as the tensor forms do; those with rcond or tol are
  * older and have an absolute or a relative bound, with 0 for the other. */
 

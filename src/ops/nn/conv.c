@@ -201,7 +201,7 @@ int td_meta_convolution_grad_weight(td_spec *specs, td_conv_geometry *g, td_tens
 }
 
 /* The kernel computes all three at once, but doesn't record. Where the backward pass is differentiated the gradients
- * of input and weight are operators with derivatives of their own, which are convolutions again; the bias's is a sum. */
+ * of input and weight are differentiable operators, whose derivatives are convolutions again; the bias's is a sum. */
 int td_op_convolution_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *weight, NUMBERS, int64_t n_wants,
                            const bool *wants)
 {

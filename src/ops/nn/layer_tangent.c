@@ -111,7 +111,7 @@ td_tensor *td_op_embedding_bag_tangent(td_tensor *t_weight, td_tensor *t_samples
 }
 
 /* ---- grid_sampler: linear in the image.  As to the places, the gradient of ones is each channel's slope, if channels are
- * images of their own. */
+ * separate images. */
 
 /* Channels become images [N * C, 1, ...], each with a copy of its image's grid (an expanded view). The backward pass
  * for a gradient of ones then gives the slope of each channel in each coordinate; with t_grid it is summed over

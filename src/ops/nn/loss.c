@@ -54,7 +54,7 @@ td_tensor *td_op_smooth_l1_loss(td_tensor *self, td_tensor *target, int64_t redu
     return reduce(error, reduction);
 }
 
-/* smooth_l1_loss times delta, as a formula of its own. The dtype is self's, to which a wider target's result is cast
+/* smooth_l1_loss times delta, as a separate formula. The dtype is self's, to which a wider target's result is cast
  * if that is possible. */
 td_tensor *td_op_huber_loss(td_tensor *self, td_tensor *target, int64_t reduction, double delta)
 {

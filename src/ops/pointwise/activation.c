@@ -13,7 +13,7 @@ static double largest(td_dtype dtype)
     return dtype == TD_F64 ? DBL_MAX : dtype == TD_F16 ? 65504 : dtype == TD_BF16 ? 0x1.fep127 : (double)FLT_MAX;
 }
 
-/* softshrink's lambda is checked against the dtype here, the formula is an operator of its own. */
+/* softshrink's lambda is checked against the dtype here, the formula is a separate operator. */
 td_tensor *td_op_softshrink(td_tensor *self, td_scalar lambd)
 {
     if (!td_is_floating(self))

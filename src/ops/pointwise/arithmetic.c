@@ -12,7 +12,7 @@
 #include "ops/compose.h"
 #include "ops/iterate/strides.h"
 
-/* div by its rounding mode: each is a pointwise operator of its own. */
+/* div by its rounding mode: each is a separate pointwise operator. */
 td_tensor *td_op_div_tensor_mode(td_tensor *self, td_tensor *other, const char *rounding_mode)
 {
     if (!rounding_mode)
@@ -224,7 +224,7 @@ td_tensor *td_op_float_power_tensor_tensor(td_tensor *self, td_tensor *exponent)
     TD_AUTO td_tensor *a = td_to(self, dtype);
     td_scalar power;
     if (a && exponent->flags & TD_FLAG_WRAPPED_NUMBER && exponent->device.type == TD_CPU && !td_tensor_item(exponent, &power))
-        return td_pow_tensor_scalar(a, power);      /* squares and roots have loops of their own */
+        return td_pow_tensor_scalar(a, power);      /* squares and roots have separate loops */
     TD_AUTO td_tensor *b = td_to(exponent, dtype);
     return td_pow(a, b);
 }

@@ -14,7 +14,7 @@
  *   - poisson, gamma, binomial, dirichlet, multinomial: operands in logical order, results contiguous; but multinomial without
  *     replacement, which is a race of exponential numbers in a tensor laid out like the weights.
  *   - normal with tensors for mean or std: td_fill_normal with 0 and 1 (0 and std), then times std, plus mean, as
- *     operators of their own with their own roundings.
+ *     separate operators with their own roundings.
  *   - Dropout makes its factors in a tensor laid out like the input (empty_like), so they follow its memory.
  * Reversed strides, which PyTorch hasn't, count by magnitude and run forward in memory. */
 #ifndef TD_KERNELS_RANDOM_FILL_H

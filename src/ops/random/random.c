@@ -78,7 +78,7 @@ static int try_on_meta(filler *f, draw d, const td_tensor *self)
     return status;
 }
 
-/* A tensor without gaps is filled in place, in the order of memory; one with gaps by way of a contiguous one, whose
+/* A tensor without gaps is filled in place, in the order of memory; one with gaps through a contiguous one, whose
  * elements are copied out in that order. */
 static int fill(const char *op, td_tensor *self, filler *f, const draw *d)
 {

@@ -197,7 +197,7 @@ static int one_dimension(td_tensor **results, td_tensor *points, td_tensor *edge
 int td_op_histogram_bins_tensor(td_tensor **results, td_tensor *self, td_tensor *bins, td_tensor *weight, bool density)
 {
     TD_AUTO td_tensor *points = td_reshape(self, 2, (int64_t[]){self->numel, 1});
-    TD_AUTO td_tensor *edges = td_clone(bins);      /* a result has memory and a history of its own */
+    TD_AUTO td_tensor *edges = td_clone(bins);      /* a result has separate memory and history */
     return edges ? one_dimension(results, points, edges, weight, density) : -1;
 }
 int td_op_histogram_bin_ct(td_tensor **results, td_tensor *self, int64_t bins, int64_t n_range, const double *range, td_tensor *weight, bool density)

@@ -307,7 +307,7 @@ int td_cpu_roll(td_tensor *self, int64_t n_shifts, const int64_t *shifts, int64_
     }
     return roll_blocks(self, out, by, 0);
 }
-/* Rolled the other way. */
+/* Rolled in the other direction. */
 td_tensor *td_op_roll_backward(td_tensor *grad, int64_t n_shifts, const int64_t *shifts, int64_t n_dims, const int64_t *dims)
 {
     int64_t back[TD_MAX_DIMS];

@@ -1,4 +1,4 @@
-/* The same memory read in another way: complex numbers as pairs, bytes as another dtype, and conjugates and negatives that
+/* The same memory reinterpreted: complex numbers as pairs, bytes as another dtype, and conjugates and negatives that
  * nobody has computed yet.
  *
  * x.conj() and the imaginary part of it are views with a bit set: what the memory holds is the conjugate or the negative of

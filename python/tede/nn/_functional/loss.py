@@ -1,6 +1,6 @@
 """Losses. Each takes `reduction`: "mean", "sum", or "none" for one value per element or sample.
 
-`size_average` and `reduce` are PyTorch's older way of saying the same; they still work, with a warning.
+`size_average` and `reduce` are PyTorch's older arguments for the same; they still work, with a warning.
 """
 import math
 import warnings

@@ -1,6 +1,6 @@
 """Module: the base class of layers and models, with parameters, buffers, submodules and hooks.
 
-A module keeps its parameters, buffers and children in three dicts of its own, out of the instance's `__dict__`:
+A module keeps its parameters, buffers and children in three dicts, out of the instance's `__dict__`:
 assigning an attribute sorts it into the right one, reading an attribute that isn't there looks through them. All the
 rest (moving to a dtype, listing parameters, saving) iterates over these dicts. Saving and loading are in `_state.py`, what runs
 before and behind a call in `_hooks.py`.

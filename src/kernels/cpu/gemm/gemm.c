@@ -3,7 +3,7 @@
  * Products of floats and doubles are ours (real.h) wherever the processor has fused multiply-add: no result depends
  * on how c is cut into tiles, so they're cut for the threads at hand; those of complex numbers become real ones
  * (complex.c), but for a few rows.  Others go to OpenBLAS if they're large, in tiles that depend on the shape only, each
- * computed by one thread from the whole of k; what lies in a way that it can't read is copied first.  bfloat16 has products of
+ * computed by one thread from the whole of k; operands with strides that it can't read are copied first.  bfloat16 has products of
  * its own where the processor has (pairs.c); elsewhere it and float16 become float32, and the result is rounded once. */
 #include "base/base.h"
 #include "base/watch.h"

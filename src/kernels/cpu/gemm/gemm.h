@@ -36,7 +36,7 @@ bool td_gemm_has_pairs(void);
 int td_gemm_pairs(int64_t count, int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, int64_t step_a, td_matrix b,
                   int64_t step_b, float beta, void *c, int64_t ldc, int64_t step_c, const float *bias);
 
-/* On the calling thread only, for kernels that have tiles of their own: c = alpha * a b + beta * c in float32 or float64.
+/* On the calling thread only, for kernels with their own tiling: c = alpha * a b + beta * c in float32 or float64.
  * Cannot fail. */
 void td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_matrix b, float beta, float *c,
                  int64_t ldc);
@@ -63,7 +63,7 @@ typedef struct td_gemm_table {
                        int64_t ldc, const float *bias);
     void (*packed_f64)(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, const double *b, double beta,
                        double *c, int64_t ldc, const double *bias);
-    /* `count` small products, without packing; false, and nothing done, where that isn't the way: c is wider than a
+    /* `count` small products, without packing; false, and nothing done, where that would be slower: c is wider than a
      * panel, or b too long or doesn't lie in rows */
     bool (*narrow_f32)(int64_t count, int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, int64_t step_a,
                        td_matrix b, int64_t step_b, float beta, float *c, int64_t ldc, int64_t step_c);

@@ -1,4 +1,4 @@
-/* Products of bfloat16 on processors with dot products of their own: what is shared out between threads, and copies of
+/* Products of bfloat16 on processors with instructions for dot products: what is shared out between threads, and copies of
  * operands that don't lie in pairs.
  *
  * The sums are floats, rounded once at the end; their order depends on k alone, as in gemm.c.  A pair is two neighbours along k

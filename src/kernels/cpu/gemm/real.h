@@ -238,7 +238,7 @@ static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_m
     td_mem_free(block, bytes);
 }
 
-/* The products of BESIDE rows with x, or of one: each is added up the same way in both cases.  Four vectors of sums per row hide
+/* The products of BESIDE rows with x, or of one: each is added up in the same order in both cases.  Four vectors of sums per row hide
  * the latency of a multiply-add; lines are fetched 1 KiB ahead, since loads from memory are what this waits for. */
 INLINE void N(dots)(const int rows, int64_t n, const T *a, int64_t row, const T *x, T *to)
 {

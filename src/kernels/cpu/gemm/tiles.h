@@ -43,7 +43,7 @@ typedef struct N(tiles) {
 } N(tiles);
 
 /* One step of k, the u-th from where the pointers are. */
-INLINE void N(step)(const int rows, const int vectors, const int way, const int u, const char *const *at, int64_t row,
+INLINE void N(step)(const int rows, const int vectors, const int layout, const int u, const char *const *at, int64_t row,
                     const char *line, int64_t down, V (*acc)[VECTORS])
 {
     V b[VECTORS];
@@ -52,8 +52,8 @@ INLINE void N(step)(const int rows, const int vectors, const int way, const int 
         b[v] = *(const V *)(line + u * down + v * VBYTES);
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++) {
-        const char *from = way == PACKED ? at[0] + (u * MR + i) * (int64_t)sizeof(T)
-                                         : at[i / 3] + i % 3 * row + u * (int64_t)sizeof(T);
+        const char *from = layout == PACKED ? at[0] + (u * MR + i) * (int64_t)sizeof(T)
+                                            : at[i / 3] + i % 3 * row + u * (int64_t)sizeof(T);
         const V x = N(spread)((const T *)from);
 #pragma GCC unroll 3
         for (int v = 0; v < vectors; v++)
@@ -64,12 +64,12 @@ INLINE void N(step)(const int rows, const int vectors, const int way, const int 
 /* rows x (vectors * LANES) sums of products times t->alpha, with a row of `add` added to each (or none, if NULL): t->count
  * times.  Where they will go comes nearer meanwhile, a row at a time, as all at once would hold up b.  Whole vectors of b
  * and `add` are read and whole vectors are written. */
-INLINE void N(micro)(const int rows, const int vectors, const int way, const N(tiles) *t, const T *a, const T *b,
+INLINE void N(micro)(const int rows, const int vectors, const int layout, const N(tiles) *t, const T *a, const T *b,
                      const T *add, T *to)
 {
     /* Three rows per pointer: as far as an address can reach without arithmetic. */
     const int64_t row = t->row * (int64_t)sizeof(T), down = t->step_b * (int64_t)sizeof(T);
-    const int64_t column = (way == PACKED ? MR : way == ALONG ? 1 : t->column) * (int64_t)sizeof(T);
+    const int64_t column = (layout == PACKED ? MR : layout == ALONG ? 1 : t->column) * (int64_t)sizeof(T);
     const char *fetch = (const char *)(t->fetch ? t->fetch : a);
     const int64_t fetch_step = t->fetch_step * (int64_t)sizeof(T), fetch_more = t->fetch_more * (int64_t)sizeof(T);
     const int64_t step_c = t->step_to * (int64_t)sizeof(T);
@@ -89,7 +89,7 @@ INLINE void N(micro)(const int rows, const int vectors, const int way, const N(t
          * processors that decode four instructions a cycle. */
 #define STEPS(count)                                                \
     for (int u = 0; u < count; u++)                                 \
-        N(step)(rows, vectors, way, u, at, row, line, down, acc);   \
+        N(step)(rows, vectors, layout, u, at, row, line, down, acc);\
     line += (count) * down, left -= count;                          \
     for (int r = 0; r < 3; r++)                                     \
         at[r] += (count) * column;
@@ -97,7 +97,7 @@ INLINE void N(micro)(const int rows, const int vectors, const int way, const N(t
     __builtin_prefetch(fetch, 0, 2);               \
     __builtin_prefetch(fetch + fetch_more, 0, 2);  \
     fetch += fetch_step;
-        if (way != STRIDED) {
+        if (layout != STRIDED) {
             const int lines = vectors * VBYTES > 64 ? vectors * VBYTES / 64 : 1;
             const char *soon = (const char *)c + 63, *const end = soon + rows * step_c;
             for (; soon != end && left >= UNROLL; soon += step_c) {
@@ -164,18 +164,18 @@ static void N(finish)(int rows, int width, const N(tiles) *t, const T *block, co
         }
 }
 
-/* Each a function of its own: together they would be too much for the compiler's allocation of registers. */
+/* Separate functions: together they would be too much for the compiler's allocation of registers. */
 #define ARGUMENTS const N(tiles) *t, const T *a, const T *b, const T *add, T *to
-#define MICRO(name, r, v, way)                    \
+#define MICRO(name, r, v, layout)                 \
     static NOINLINE void N(name##_##v)(ARGUMENTS) \
     {                                             \
-        N(micro)(r, v, way, t, a, b, add, to);    \
+        N(micro)(r, v, layout, t, a, b, add, to); \
     }
 #if VECTORS == 3
-#define MICROS(name, r, way) MICRO(name, r, 1, way) MICRO(name, r, 2, way) MICRO(name, r, 3, way)
+#define MICROS(name, r, layout) MICRO(name, r, 1, layout) MICRO(name, r, 2, layout) MICRO(name, r, 3, layout)
 #define NAMES(name) {N(name##_1), N(name##_2), N(name##_3)}
 #else
-#define MICROS(name, r, way) MICRO(name, r, 1, way) MICRO(name, r, 2, way)
+#define MICROS(name, r, layout) MICRO(name, r, 1, layout) MICRO(name, r, 2, layout)
 #define NAMES(name) {N(name##_1), N(name##_2)}
 #endif
 MICROS(rows_1, 1, STRIDED)

@@ -8,7 +8,7 @@
 #include "kernels/cpu/isa/vectors.h"
 
 /* Four doubles, whatever the machine's vectors are;
- * by macros, since without AVX passing them has no settled way. */
+ * by macros, since without AVX there is no settled convention for passing them. */
 typedef double  four_f64 __attribute__((vector_size(32), aligned(8), may_alias));
 typedef int64_t four_i64 __attribute__((vector_size(32)));
 #if VBYTES > 16

@@ -1,4 +1,4 @@
-/* Eigenvalues of real symmetric matrices by way of tridiagonal ones, singular values by way of bidiagonal ones: what comes
+/* Eigenvalues of real symmetric matrices through tridiagonal ones, singular values through bidiagonal ones: what comes
  * before and after our own kernels (reflectors_isa.c, conquer_isa.c).
  *
  * Before: finite numbers are made sure of, since iterations wouldn't end with NaN, and scaled, since squares are added up.

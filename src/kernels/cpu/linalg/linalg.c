@@ -30,7 +30,7 @@ static void clear_triangle(char *a, int n, size_t item, bool upper)
 /* ---- Cholesky */
 
 /* Where pivot number k isn't positive a factorization ends: that pivot is what it has come to, and what lies beyond it in the triangle
- * is put back as it was, since every algorithm has gone another way by then. a: in columns; before: the matrices as they were, so too. */
+ * is put back as it was, since every algorithm overwrites them differently. a: in columns; before: the matrices as they were, so too. */
 static void put_back(char *a, const char *before, int n, int k, size_t item, bool upper)
 {
     for (int c = k - 1; c < n; c++) {

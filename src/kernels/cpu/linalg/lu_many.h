@@ -1,7 +1,7 @@
 /* Many small matrices at once, a lane each: factored and solved as lu_isa.c does it, operation by operation, so that a matrix
  * gives the same numbers either way.  Included by lu_isa.c for each type.
  *
- * Matrices of up to 8 rows are too small for a vector of their own and for a branch per pivot.  With a matrix per lane, vectors
+ * Matrices of up to 8 rows are too small for a vector each and for a branch per pivot.  With a matrix per lane, vectors
  * are full, exchanges of rows are masked, and divisions serve LANES matrices: 16 floats at AVX-512.  All rows of a block,
  * 8 x 16 vectors at most (8 KiB), stay in the first cache. */
 

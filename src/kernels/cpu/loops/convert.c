@@ -65,7 +65,7 @@ typedef struct { double re, im; } T_C128;
 /* ---- putting it in */
 /* Narrow integers: real numbers stop at int32 (or at int64) on the way. */
 #define BY_32(x) _Generic((x), float: (int32_t)(x), double: (int32_t)(x), default: (x))
-/* float to uint8 is defined by way of int64, but from 2^31 on a float's last eight bits are 0 anyway. */
+/* float to uint8 is defined through int64, but from 2^31 on a float's last eight bits are 0 anyway. */
 #define BY_32_OR_64(x) _Generic((x), float: (int32_t)(x), double: (int64_t)(x), default: (x))
 
 /* The upper half of an unsigned range is reached by taking half of it away and putting it back as the top bit. */
@@ -100,7 +100,7 @@ static inline uint64_t f64_to_u64(double x)
 #define TO_C64(re, im)  ((T_C64){(float)(re), (float)(im)})
 #define TO_C128(re, im) ((T_C128){(double)(re), (double)(im)})
 
-/* Loops are compiled once, not into each way that goes through them. */
+/* Loops are compiled once, not into each of their callers. */
 #define ONCE __attribute__((noinline))
 
 /* dst and src may be the same memory only where the sizes agree, so a run never overtakes itself; but they are of

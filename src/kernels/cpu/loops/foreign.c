@@ -1,4 +1,4 @@
-/* Conversions from and to dtypes from outside (td_dtype_register), by way of float32, in blocks on the stack.
+/* Conversions from and to dtypes from outside (td_dtype_register), through float32, in blocks on the stack.
  *
  * Each pair of dtypes has a function, since those who call it have no place for more than a
  * pointer to it. */

@@ -341,7 +341,7 @@ TD_MATHS struct td_angle_f32 td_reduce_f32(float x)
     angle.quadrant = (uint32_t)(int32_t)n;
     return angle;
 }
-/* Cody and Waite's way, good for |x| < TD_ANGLE_SMALL_F32. */
+/* Cody and Waite's reduction, good for |x| < TD_ANGLE_SMALL_F32. */
 #define TD_ANGLE_SMALL_F32 1e5f
 TD_MATHS struct td_angle_f32 td_reduce_small_f32(float x)
 {

@@ -483,7 +483,7 @@ TD_MATHS struct td_angle_f64 td_reduce_f64(double x)
     angle.quadrant = td_f64_bits(t);
     return angle;
 }
-/* Cody and Waite's way: a third of the work, good for |x| < TD_ANGLE_SMALL_F64. */
+/* Cody and Waite's reduction: a third of the work, good for |x| < TD_ANGLE_SMALL_F64. */
 #define TD_ANGLE_SMALL_F64 1e6
 TD_MATHS struct td_angle_f64 td_reduce_small_f64(double x)
 {

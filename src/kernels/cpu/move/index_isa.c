@@ -133,7 +133,7 @@ static void get_block(const td_index_row *r)
     LOCALS;
     memcpy(near, far + OFFSET(0), (size_t)(n * near_step));
 }
-/* Placing goes the other way: from near to far. */
+/* Scattering goes in the other direction: from near to far. */
 static void set_block(const td_index_row *r)
 {
     LOCALS;

@@ -193,7 +193,7 @@ static void N(look)(const td_sampling *s, const T *grid, int64_t count, N(block)
                     const N(place) z = t[0].at[d][j], y = t[1].at[h][j], x = t[2].at[w][j];
                     const bool outside = (z | y | x) < 0;
                     const T weight = t[0].weight[d][j] * t[1].weight[h][j] * t[2].weight[w][j];
-                    /* In images NaN places give NaN, in volumes zero: PyTorch's way. */
+                    /* In images NaN positions give NaN, in volumes zero, as in PyTorch. */
                     b->weight[b->taps][j] = outside && volume ? 0 : weight;
                     b->at[b->taps][j] = outside ? -1 : (z * rows + y) * columns + x;
                 }

@@ -2,7 +2,7 @@
  * compiled for every combination that changes what is read or written; maximizing is a gradient times -1.
  *
  * Bound by memory: two to five arrays are read and one to four written, for a few operations on each element.  Elements are independent,
- * so threads share them in any way with the same result. */
+ * so any partition among threads has the same result. */
 #ifndef S
 #include <math.h>
 #include "kernels/cpu/nn/optimizer.h"

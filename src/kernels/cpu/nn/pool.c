@@ -126,7 +126,7 @@ static void put(void *context, int64_t first, int64_t last)
         PUT(float)
 }
 
-/* The other way: the elements at the places. */
+/* The reverse: the elements at the indices. */
 #define PICK(T)                                                                                \
     for (int64_t p = first; p < last; p++)                                                     \
         for (int64_t i = p * s->n, end = within(s, s->at + i) ? i + s->n : i; i < end; i++)    \
@@ -140,7 +140,7 @@ static void pick(void *context, int64_t first, int64_t last)
         PICK(float)
 }
 
-/* The numbers of `from` go to out by way of the places; a plane of out has `each` of them. */
+/* The numbers of `from` go to out's elements of those indices; a plane of out has `each` of them. */
 static int by_places(td_loop_body *body, int64_t each, td_tensor *from, td_tensor *indices, const td_pool_geometry *g, td_tensor *out)
 {
     td_dtype type = td_compute_dtype(out);

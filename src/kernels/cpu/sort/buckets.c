@@ -62,7 +62,7 @@ static void sample(work *w)
     }
 }
 
-/* Part by part, since each needs places of its own in every bucket: then no thread waits for another in scatter_parts(). */
+/* Part by part, since each needs separate positions in every bucket: then no thread waits for another in scatter_parts(). */
 static void count_parts(void *context, int64_t first, int64_t last)
 {
     work *w = context;

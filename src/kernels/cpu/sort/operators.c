@@ -182,7 +182,7 @@ static void rows_body(void *context, int64_t from, int64_t to)
     td_sorter_free(&s);
 }
 
-/* The common frame: rows in one piece, results in rows of their own if the dimension isn't the last, and back. */
+/* The common frame: rows in one piece, results in separate rows if the dimension isn't the last, and back. */
 static int run(sort_job w, td_tensor *self, int64_t dim, td_tensor *values, td_tensor *indices)
 {
     int d = td_wrap_dim(dim, self->ndim);
