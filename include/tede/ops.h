@@ -3642,6 +3642,8 @@ TD_API int td_log10_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 TD_API td_tensor *td_log1p(td_tensor *self);
 TD_API int td_log1p_(td_tensor *self) TD_MUST_USE;
 TD_API int td_log1p_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* The derivative of log1p. */
+TD_API td_tensor *td_log1p_backward(td_tensor *grad_output, td_tensor *self);
 /* Square root. */
 TD_API td_tensor *td_sqrt(td_tensor *self);
 TD_API int td_sqrt_(td_tensor *self) TD_MUST_USE;

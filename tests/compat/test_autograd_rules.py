@@ -362,3 +362,8 @@ def test_a_node_hook_added_as_values_are_unpacked_runs(lib):
     nodes.append(y.grad_fn)
     y.sum().backward()
     assert lib.allclose(x.grad, x.detach().exp() / 2)
+
+
+def test_log1p_has_a_second_derivative_of_complex_numbers(lib):
+    x = lib.tensor([0.5 + 1j, -0.3 - 0.2j], dtype=lib.complex128, requires_grad=True)
+    assert lib.autograd.gradgradcheck(lib.log1p, (x,))

@@ -660,3 +660,31 @@ def test_alpha_is_the_factor_of_the_sparse_operand(lib, layout):
 def test_a_batch_of_no_matrices_is_not_compressed(lib, name):
     with pytest.raises(RuntimeError, match=f"to_sparse_{name}: Expected product of batch dimensions to be non-zero"):
         getattr(lib.ones(0, 4, 4), f"to_sparse_{name}")(*[(2, 2)] * (name[0] == "b"))
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+@pytest.mark.parametrize("name, slope", [("log1p", lambda x: 1 / (1 + x)), ("relu", lambda x: 1. * (x > 0))])
+def test_functions_whose_slope_is_no_zero_have_gradients_at_the_elements(lib, layout, name, slope):
+    dense = lib.tensor([[0., 1., 0.], [3., 0., 0.5]])
+    x = dense.to_sparse(layout=getattr(lib, layout)).requires_grad_()
+    weight = lib.arange(6.).reshape(2, 3)
+    (getattr(lib, name)(x).to_dense() * weight).sum().backward()
+    assert x.grad.layout == x.layout and x.grad._nnz() == 3
+    assert lib.allclose(x.grad.to_dense(), weight * slope(dense) * (dense != 0))
+
+
+@pytest.mark.parametrize("layout, blocks", [("sparse_csc", None), ("sparse_bsr", (1, 1)), ("sparse_bsc", (1, 1))])
+def test_products_and_sums_of_other_compressed_layouts_are_refused(lib, layout, blocks):
+    x = lib.eye(2).to_sparse(layout=getattr(lib, layout), blocksize=blocks)
+    with pytest.raises(RuntimeError, match="non-block" if blocks else "Expected result Tensor to be of format CSR"):
+        x * x
+    for dim, keepdim in (0, False), (0, True), ((0, 1), False):
+        with pytest.raises(RuntimeError, match="Currently the only compressed sparse format supported for sum.dim_IntList is CSR"):
+            x.sum(dim, keepdim=keepdim)
+    assert x.sum() == 2 and (x * 2).to_dense().sum() == 4
+
+
+def test_batches_of_csr_matrices_are_not_multiplied(lib):
+    x = lib.ones(2, 2, 2).to_sparse_csr()
+    with pytest.raises(RuntimeError, match=r"conversion from Sparse to SparseCsr for input tensors with sparse_dim\(\)!=2"):
+        x * x

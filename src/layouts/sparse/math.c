@@ -229,6 +229,23 @@ static td_tensor *mul_coo(td_tensor *self, td_tensor *other)
     return td_coo_new(self->ndim, shape, a->sparse_dim, indices, products, td_sparse_of(of)->coalesced);
 }
 
+/* Of compressed tensors only matrices by rows have products, in PyTorch's words for the others. */
+static int check_product_layout(const td_tensor *self, const td_tensor *other)
+{
+    if (td_is_coo(self))
+        return 0;
+    const int layout = td_tensor_layout(self);
+    if (td_is_blocked(layout))
+        return td_error(TD_E_RUNTIME, "empty_sparse_compressed expected sparse compressed (non-block) tensor layout but got %s",
+                        td_sparse_title(layout));
+    if (layout != TD_SPARSE_CSR)
+        return td_error(TD_E_RUNTIME, "Expected result Tensor to be of format CSR");
+    if (td_is_sparse(other) && self->ndim > 2)
+        return td_error(TD_E_RUNTIME, "coo_to_sparse_csr: conversion from Sparse to SparseCsr for input tensors with sparse_dim()!=2 is not "
+                        "supported");
+    return 0;
+}
+
 td_tensor *td_sparse_mul_tensor(td_tensor *self, td_tensor *other)
 {
     if (!td_is_sparse(self) || (self->ndim == 0 && other->ndim > 0 && td_is_sparse(other)))
@@ -241,6 +258,8 @@ td_tensor *td_sparse_mul_tensor(td_tensor *self, td_tensor *other)
         TD_AUTO td_tensor *values = td_mul(td_sparse_of(self)->values, other);
         return td_sparse_with_values(self, values);
     }
+    if (check_product_layout(self, other))
+        return NULL;
     TD_AUTO td_tensor *a = td_sparse_coo(self), *b = td_is_sparse(other) ? td_sparse_coo(other) : td_ref(other);
     TD_AUTO td_tensor *product = !a || !b ? NULL : td_is_sparse(b) ? mul_coo(a, b) : mul_dense(a, b);
     return td_sparse_like_layout(product, self);
@@ -256,6 +275,48 @@ int td_sparse_mul_tensor_into(td_tensor *out, td_tensor *self, td_tensor *other)
     if (out == self && !td_is_coo(self) && is_number(other) && !td_check_cast("mul", common_dtype(self, other), (td_dtype)self->dtype))
         return td_mul_tensor_(td_sparse_of(self)->values, other);
     return td_finish_out("mul", out, td_sparse_mul_tensor(self, other));
+}
+
+/* ---- gradients of functions that keep zeros but whose derivative doesn't: at the elements of their operand */
+
+/* 1: equal indices, 0: others, -1: an error. */
+static int same_numbers(td_tensor *a, td_tensor *b)
+{
+    if (!same_shape(a, b))
+        return 0;
+    TD_AUTO td_tensor *p = td_as_contiguous(a, TD_I64), *q = td_as_contiguous(b, TD_I64);
+    return !p || !q ? -1 : !memcmp(p->data, q->data, sizeof(int64_t) * (size_t)p->numel);
+}
+
+/* The gradient's values at the elements of the settled x: its own if it lists the same ones, else looked up. */
+static td_tensor *values_at(const char *op, td_tensor *grad, td_tensor *x)
+{
+    if (!td_is_sparse(x))
+        return td_layout_refuse(op, grad);
+    if (td_is_sparse(grad) && same_shape(grad, x) && td_tensor_layout(grad) == td_tensor_layout(x)) {
+        const td_sparse *g = td_sparse_of(grad), *own = td_sparse_of(x);
+        int same = same_numbers(g->indices, own->indices);
+        if (same > 0 && own->plain)
+            same = same_numbers(g->plain, own->plain);
+        if (same)
+            return same < 0 ? NULL : td_part_values(grad);
+    }
+    TD_AUTO td_tensor *dense = td_is_sparse(grad) ? td_sparse_dense(grad) : td_ref(grad), *masked = dense ? td_sparse_mask(dense, x) : NULL;
+    return td_part_values(masked);
+}
+
+td_tensor *td_sparse_threshold_backward(td_tensor *grad, td_tensor *self, td_scalar threshold)
+{
+    TD_AUTO td_tensor *x = td_sparse_settled(self), *slopes = x ? values_at("threshold_backward", grad, x) : NULL;
+    TD_AUTO td_tensor *at = slopes ? td_part_values(x) : NULL, *values = slopes ? td_threshold_backward(slopes, at, threshold) : NULL;
+    return td_sparse_with_values(x, values);
+}
+
+td_tensor *td_sparse_log1p_backward(td_tensor *grad, td_tensor *self)
+{
+    TD_AUTO td_tensor *x = td_sparse_settled(self), *slopes = x ? values_at("log1p_backward", grad, x) : NULL;
+    TD_AUTO td_tensor *at = slopes ? td_part_values(x) : NULL, *values = slopes ? td_log1p_backward(slopes, at) : NULL;
+    return td_sparse_with_values(x, values);
 }
 
 /* ---- quotients */

@@ -85,7 +85,10 @@ td_tensor *td_sparse_sum_dim_intlist(td_tensor *self, int64_t n, const int64_t *
     if (!mask_of(self, n, dims, &mask))
         return NULL;
     const bool all = mask == all_dims(self);
-    if (all && !keepdim)
+    if (!td_is_coo(self) && n > 0 && td_tensor_layout(self) != TD_SPARSE_CSR)
+        return td_fail(TD_E_RUNTIME, "Currently the only compressed sparse format supported for sum.dim_IntList is CSR, but got layout %s",
+                       td_sparse_title(td_tensor_layout(self)));
+    if (all && !keepdim && (td_is_coo(self) || n <= 0))
         return td_sum_dim_intlist(td_sparse_of(self)->values, -1, NULL, false, dtype);
     if (!td_is_coo(self) && !keepdim)
         return td_fail(TD_E_RUNTIME, "reduction operations on CSR tensors with keepdim=False is unsupported");
