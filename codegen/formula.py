@@ -1,7 +1,7 @@
 """Formulas as data: an expression of the value language becomes the postfix code that src/formula/ reads at run time.
 
 The steps are those of td_formula_code in include/tede/formula.h.  Bytes: a code, and behind it an operand's, parameter's or
-number's place, or of a call how many arguments it has, what its result is, and the function's name, ended by 0."""
+number's index, or of a call how many arguments it has, what its result is, and the function's name, ended by 0."""
 import ast
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ PROMOTION = {'default': 'COMMON', 'to_float': 'TO_FLOAT', 'first': 'TO_FIRST', '
 RESULT = {'same': 'SAME', 'bool': 'TRUTH', 'real': 'REAL'}
 DTYPES = {'float': ['F16', 'BF16', 'F32', 'F64'], 'wide': ['F32', 'F64'], 'complex': ['C64', 'C128'], 'bool': ['BOOL'],
           'int': ['U8', 'I8', 'I16', 'I32', 'I64', 'U16', 'U32', 'U64']}
-MOST_STEPS = 240          # src/formula/formula.h has room for no more
+MOST_STEPS = 240          # the size of the arrays in src/formula/formula.h
 
 
 @dataclass

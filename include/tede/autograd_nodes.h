@@ -55,11 +55,11 @@ TD_API bool        td_node_saved_value(const td_node *node, const char *name, st
 /* Drop what the node saved, as a backward pass without retain_graph does. */
 TD_API void        td_node_free_saved(td_node *node);
 
-/* A place for a binding's object that stands for this node.  The node does not own it: the object holds the node, and
- * empties the place before it dies. */
+/* A slot for a binding's object that stands for this node.  The node does not own it: the object holds the node, and
+ * empties the slot before it dies. */
 TD_API void *td_node_object(const td_node *node);
 TD_API int   td_node_set_object(td_node *node, void *object) TD_MUST_USE;
-/* A place for one foreign object that the node owns (Python's node.metadata). */
+/* A slot for one foreign object that the node owns (Python's node.metadata). */
 TD_API void *td_node_metadata(const td_node *node);
 TD_API int   td_node_set_metadata(td_node *node, void *metadata, td_drop *drop) TD_MUST_USE;
 
@@ -226,7 +226,7 @@ TD_API const char *td_saved_hooks_disabled(void);          /* the message, or NU
  * While it is on, record(node) is called for each new node; the foreign object that it gives (a traceback) belongs to
  * the node.  When a node fails in a backward pass, or with `check_nan` gives NaNs, which is an error then,
  * report(node, record) is called, for it and then for the node during whose run it was made, and so on.  Writes in place
- * are recorded too, as record(NULL): line(record, text) gives the place of either, for the message about a saved value that
+ * are recorded too, as record(NULL): line(record, text) gives the source line of either, for the message about a saved value that
  * was overwritten. */
 typedef struct td_anomaly_hooks {
     void *(*record)(td_node *node);

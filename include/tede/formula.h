@@ -109,7 +109,7 @@ typedef struct td_formula_output {
 } td_formula_output;
 
 /* A loop over elements: `n_inputs` runs are read, calls computed in order, `n_outputs` runs written.  An output may be an input's memory if
- * both have the same elements at the same places. */
+ * both have the same elements at the same offsets. */
 typedef struct td_formula_kernel {
     const char              *name;
     int                      n_inputs, n_calls, n_outputs;

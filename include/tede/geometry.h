@@ -78,7 +78,7 @@ typedef struct td_resize_geometry {
     int64_t        planes;                  /* product of the sizes before the resized ones */
     int64_t        in[3], out[3];
     int64_t        in_total, out_total;     /* of a plane */
-    double         scale[3];                /* places of the input per one of the output, as the dtype rounds it */
+    double         scale[3];                /* input positions per output position, as the dtype rounds it */
 } td_resize_geometry;
 
 /* ---- padding with elements of the tensor itself */
@@ -94,7 +94,7 @@ typedef struct td_pad_geometry {
     int64_t         in_total, out_total;    /* of a plane */
 } td_pad_geometry;
 
-/* ---- sampling: elements of the result are read at places that a tensor of coordinates names */
+/* ---- sampling: elements of the result are read at positions that a tensor of coordinates names */
 
 typedef enum td_sample_mode { TD_SAMPLE_LINEAR, TD_SAMPLE_NEAREST, TD_SAMPLE_CUBIC } td_sample_mode;
 typedef enum td_sample_outside { TD_OUTSIDE_ZEROS, TD_OUTSIDE_BORDER, TD_OUTSIDE_REFLECTION } td_sample_outside;
@@ -104,10 +104,10 @@ typedef struct td_sample_geometry {
     td_sample_mode    mode;
     td_sample_outside outside;              /* what is read outside of an image */
     bool              align_corners;        /* -1 and 1 are the centres of the outermost elements, else their outer edges */
-    td_dtype          dtype;                /* float64 where float32 doesn't do, as that has places of 32 bits */
+    td_dtype          dtype;                /* float64 where float32 doesn't do, as that has positions of 32 bits */
     int64_t           batch, channels;
     int64_t           in[3];
-    int64_t           in_total, out_total;  /* elements and places of a channel */
+    int64_t           in_total, out_total;  /* elements and sampling positions of a channel */
 } td_sample_geometry;
 
 /* ---- attention: softmax(scale q k' + mask) v for [batch][heads][length][width] */

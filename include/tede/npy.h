@@ -4,7 +4,7 @@
  * and in Fortran's order (the tensor's strides say which), and numbers of both byte orders: bool, integers, halves, floats and complex
  * numbers.  Structured dtypes, strings, dates and pickled objects are refused (TD_E_TYPE); what is wrong with a file is a TD_E_VALUE.
  *
- * Bytes are looked at where they are, if their order is this machine's and their place suits the dtype's alignment: in .npy files it does,
+ * Bytes are looked at where they are, if their order is this machine's and their offset suits the dtype's alignment: in .npy files it does,
  * in .npz archives by chance. Else they are copied.  Writing to a tensor over a file's pages changes no file. */
 #ifndef TEDE_NPY_H
 #define TEDE_NPY_H

@@ -893,14 +893,14 @@ TD_API td_tensor *td_scatter_value(td_tensor *self, int64_t dim, td_tensor *inde
 TD_API int td_scatter_value_out(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value,
         td_tensor *out) TD_MUST_USE;
 TD_API int td_scatter_value_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value) TD_MUST_USE;
-/* Elements added or multiplied into places: reduce is 'add' or 'multiply'. */
+/* Elements added or multiplied into positions that indices give: reduce is 'add' or 'multiply'. */
 TD_API td_tensor *td_scatter_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
         const char *reduce);
 TD_API int td_scatter_reduce_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
         const char *reduce, td_tensor *out) TD_MUST_USE;
 TD_API int td_scatter_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
         const char *reduce) TD_MUST_USE;
-/* A number added or multiplied into places: reduce is 'add' or 'multiply'. */
+/* A number added or multiplied into positions that indices give: reduce is 'add' or 'multiply'. */
 TD_API td_tensor *td_scatter_value_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value,
         const char *reduce);
 TD_API int td_scatter_value_reduce_out(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value,
@@ -912,7 +912,7 @@ TD_API td_tensor *td_scatter_add(td_tensor *self, int64_t dim, td_tensor *index,
 TD_API int td_scatter_add_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
         td_tensor *out) TD_MUST_USE;
 TD_API int td_scatter_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src) TD_MUST_USE;
-/* Elements reduced into places: sum, prod, mean, amax or amin. */
+/* Elements reduced into positions that indices give: sum, prod, mean, amax or amin. */
 TD_API td_tensor *td_scatter_reduce_two(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
         const char *reduce, bool include_self);
 TD_API int td_scatter_reduce_two_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
@@ -964,7 +964,7 @@ TD_API int td_index_reduce_backward(td_tensor **results, td_tensor *grad, td_ten
 TD_API td_tensor *td_scatter_reduce_once(td_tensor *self, td_tensor *zeros);
 /* self, which has no derivative where several zeros were multiplied. */
 TD_API td_tensor *td_index_reduce_once(td_tensor *self, td_tensor *zeros);
-/* grad, unless more than one zero went to a place, where the second derivatives of its product are not computed. */
+/* grad, unless more than one zero went to an element, where the second derivatives of its product are not computed. */
 TD_API td_tensor *td_product_of_zeros(td_tensor *grad, td_tensor *zeros, const char *name, const char *values);
 /* Elements by index tensors and masks, which are broadcast together. */
 TD_API td_tensor *td_index_tensor(td_tensor *self, int64_t n_indices, td_tensor *const *indices);
@@ -2188,7 +2188,7 @@ TD_API td_tensor *td_max_unpool3d(td_tensor *self, td_tensor *indices, int64_t n
 TD_API int td_max_unpool3d_out(td_tensor *self, td_tensor *indices, int64_t n_output_size,
         const int64_t *output_size, int64_t n_stride, const int64_t *stride, int64_t n_padding,
         const int64_t *padding, td_tensor *out) TD_MUST_USE;
-/* The largest elements of windows at places that random_samples choose for each channel, and where they were. */
+/* The largest elements of windows at positions that random_samples choose for each channel, and where they were. */
 TD_API int td_fractional_max_pool2d(td_tensor **results, td_tensor *self, int64_t n_kernel_size,
         const int64_t *kernel_size, int64_t n_output_size, const int64_t *output_size,
         td_tensor *random_samples) TD_MUST_USE;
@@ -3252,9 +3252,9 @@ TD_API td_tensor *td__sparse_coo_tensor_unsafe(td_tensor *indices, td_tensor *va
 /* Raises unless indices and values make a COO tensor of the size. */
 TD_API int td__validate_sparse_coo_tensor_args(td_tensor *indices, td_tensor *values, int64_t n_size,
         const int64_t *size, const bool *is_coalesced, const bool *check_pinning) TD_MUST_USE;
-/* The place of each column of indices in a contiguous tensor of the size. */
+/* The linear index of each column of indices in a contiguous tensor of the size. */
 TD_API td_tensor *td__coo_keys(td_tensor *indices, int64_t n_size, const int64_t *size);
-/* The indices, a column each, of places in a contiguous tensor of the size. */
+/* The indices, a column each, of linear indices in a contiguous tensor of the size. */
 TD_API td_tensor *td__coo_unkeys(td_tensor *self, int64_t n_size, const int64_t *size);
 /* How many elements a sparse tensor specifies. */
 TD_API int td__nnz(int64_t *results, td_tensor *self) TD_MUST_USE;
@@ -3369,7 +3369,7 @@ TD_API td_tensor *td__sparse_log_softmax_backward_data(td_tensor *grad_output, t
 TD_API td_tensor *td__sparse_mm(td_tensor *sparse, td_tensor *dense);
 /* What a CSR matrix's product would add up, reduced otherwise. */
 TD_API td_tensor *td__sparse_mm_reduce(td_tensor *sparse, td_tensor *dense, const char *reduce);
-/* The same and, in PyTorch, where extrema came from; here for sums and means, which need no places. */
+/* The same and, in PyTorch, where extrema came from; here for sums and means, which need no indices. */
 TD_API int td__sparse_mm_reduce_impl(td_tensor **results, td_tensor *self, td_tensor *other,
         const char *reduce) TD_MUST_USE;
 /* ``beta * self + alpha * mat1 @ mat2`` for a sparse mat1. */
@@ -3498,7 +3498,7 @@ TD_API int td_aminmax_tangent(td_tensor **results, td_tensor *t, td_tensor *self
 /* The tangent of a vector norm. */
 TD_API td_tensor *td_norm_tangent(td_tensor *t, td_tensor *self, td_scalar ord, td_tensor *result, int64_t n_dim,
         const int64_t *dim, bool keepdim);
-/* The tangent of scatter_reduce: each element goes to one place, where factors times tangents are summed. */
+/* The tangent of scatter_reduce: each element goes to one position, where factors times tangents are summed. */
 TD_API td_tensor *td_scatter_reduce_tangent(td_tensor *t_self, td_tensor *t_src, td_tensor *self, int64_t dim,
         td_tensor *index, td_tensor *src, const char *reduce, bool include_self, td_tensor *result);
 /* As scatter_reduce_tangent, of whole slices. */
@@ -3561,7 +3561,7 @@ TD_API td_tensor *td_convolution_tangent(td_tensor *t_input, td_tensor *t_weight
 TD_API td_tensor *td_embedding_bag_tangent(td_tensor *t_weight, td_tensor *t_samples, td_tensor *weight,
         td_tensor *indices, td_tensor *offsets, td_tensor *max_indices, int64_t mode,
         td_tensor *per_sample_weights, bool include_last_offset, int64_t padding_idx);
-/* t read at the same places, and how fast what is read changes as the places move. */
+/* t sampled at the same positions, and the derivative of the samples by the positions. */
 TD_API td_tensor *td_grid_sampler_tangent(td_tensor *t_input, td_tensor *t_grid, td_tensor *input,
         td_tensor *grid, int64_t interpolation_mode, int64_t padding_mode, bool align_corners);
 /* The recurrence again, with a tangent beside each state. */
@@ -3944,7 +3944,7 @@ TD_API td_tensor *td_resample(td_tensor *self, int64_t n_output_size, const int6
 TD_API td_tensor *td_resample_backward(td_tensor *grad, int64_t n_input_size, const int64_t *input_size,
         int64_t n_output_size, const int64_t *output_size, int64_t mode, bool align_corners, double scale_d,
         double scale_h, double scale_w);
-/* input, of 4 or 5 dimensions, read at the places of grid, whose last dimension holds coordinates from -1 to 1, the last one first. Modes: 0 linear, 1 nearest, 2 cubic; outside: 0 zeros, 1 the border, 2 reflections. */
+/* input, of 4 or 5 dimensions, sampled at the positions of grid, whose last dimension holds coordinates from -1 to 1, the last one first. Modes: 0 linear, 1 nearest, 2 cubic; outside: 0 zeros, 1 the border, 2 reflections. */
 TD_API td_tensor *td_grid_sampler(td_tensor *input, td_tensor *grid, int64_t interpolation_mode,
         int64_t padding_mode, bool align_corners);
 /* grid_sampler of images. */
@@ -3961,7 +3961,7 @@ TD_API int td_grid_sampler_backward(td_tensor **results, td_tensor *grad_output,
 TD_API int td_grid_sampler_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *grid,
         int64_t interpolation_mode, int64_t padding_mode, bool align_corners, int64_t n_wants,
         const bool *wants) TD_MUST_USE;
-/* The places that affine maps send a regular grid to: what grid_sampler takes. */
+/* The positions that affine maps send a regular grid to: what grid_sampler takes. */
 TD_API td_tensor *td_affine_grid_generator(td_tensor *theta, int64_t n_size, const int64_t *size,
         bool align_corners);
 

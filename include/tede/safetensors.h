@@ -1,6 +1,6 @@
 /* tede/safetensors.h: tensors in files of the safetensors format, read in place and written safely.
  *
- * A file is eight bytes with the length of a JSON header, the header (name -> dtype, shape, place) and the tensors'
+ * A file is eight bytes with the length of a JSON header, the header (name -> dtype, shape, offsets) and the tensors'
  * bytes one after the other.  Reading maps the file: a tensor looks at the file's pages, nothing is copied before
  * something is written, and what is written stays in this process, never in the file.  The mapping lives as long as
  * the last tensor over it.
@@ -34,7 +34,7 @@ TD_API const int64_t *td_safetensors_sizes(const td_safetensors *file, int64_t i
 /* The format's name for its dtype: "F32", "BF16", ..., maybe one that this library has no dtype for. */
 TD_API const char    *td_safetensors_dtype(const td_safetensors *file, int64_t i);
 
-/* A tensor over the file's bytes; every call gives another one over the same bytes.  A place in the file that suits the
+/* A tensor over the file's bytes; every call gives another one over the same bytes.  An offset in the file that suits the
  * dtype's alignment costs no copy (files that this library writes have no other).  TD_E_KEY if there is no such
  * name, TD_E_NOT_IMPLEMENTED for a dtype that the format knows and this library doesn't (F8_E4M3, ...).  Accepts a NULL
  * file, as operators accept NULL operands, so loading is checked once. */

@@ -170,7 +170,7 @@ static bool names_output(const OperatorObject *op, PyObject *kwnames)
     return false;
 }
 
-/* In-place operators on lists give their list back. */
+/* In-place operators on lists return their list. */
 static bool writes_list(const td_op_info *info)
 {
     return info->n_arguments && info->arguments[0].kind == TD_VALUE_TENSORS && info->arguments[0].is_mutable;

@@ -57,7 +57,7 @@ static PyObject *metadata(PyObject *self, PyObject *unused)
     return dict;
 }
 
-/* The place of a tensor; -1 with KeyError. */
+/* The index of a tensor by name; -1 with KeyError. */
 static int64_t find(PyObject *self, PyObject *name)
 {
     const char *text = PyUnicode_AsUTF8(name);

@@ -393,7 +393,7 @@ static PyObject *tensor_repr_with(PyObject *m, PyObject *args)
 }
 
 /* What stands behind the elements: what made the tensor, or that it is a leaf with a gradient. */
-static void history_text(td_tensor *x, char *text, size_t room)
+static void history_text(td_tensor *x, char *text, size_t size)
 {
     td_node *node = NULL;
     int output;
@@ -401,12 +401,12 @@ static void history_text(td_tensor *x, char *text, size_t room)
     if (!td_requires_grad(x))
         return;
     if (td_is_leaf(x)) {
-        snprintf(text, room, "requires_grad=True");
+        snprintf(text, size, "requires_grad=True");
         return;
     }
     if (td_history(x, &node, &output) < 0)
         td_error_clear();
-    snprintf(text, room, "grad_fn=<%s>", node ? td_node_name(node) : "Invalid");
+    snprintf(text, size, "grad_fn=<%s>", node ? td_node_name(node) : "Invalid");
     td_node_drop(node);
 }
 

@@ -521,20 +521,20 @@ static bool is_reserved(int code, const char *prefix)
 }
 
 /* PyTorch's names in errors: ComplexHalf, Float8_e5m2, QUInt8, UInt4. */
-static const char *title_of(int code, char *room, size_t size)
+static const char *title_of(int code, char *buffer, size_t size)
 {
     if (code < RESERVED)
         return td_dtype_title(code);
     if (code == RESERVED)
         return "ComplexHalf";
-    snprintf(room, size, "%s", reserved[code - RESERVED].name);
-    for (char *c = room; *c == 'q' || *c == 'u' || *c == 'i' || *c == 'f' || *c == 'b'; c++) {
+    snprintf(buffer, size, "%s", reserved[code - RESERVED].name);
+    for (char *c = buffer; *c == 'q' || *c == 'u' || *c == 'i' || *c == 'f' || *c == 'b'; c++) {
         bool last = *c == 'i' || *c == 'f' || *c == 'b';
         *c -= 'a' - 'A';
         if (last)
             break;
     }
-    return room;
+    return buffer;
 }
 
 static bool is_unsigned(int code) { return code == TD_U16 || code == TD_U32 || code == TD_U64 || is_reserved(code, "uint"); }
@@ -544,8 +544,8 @@ static PyObject *promote_reserved(PyObject *x, PyObject *y)
     const int a = ((EnumObject *)x)->code, b = ((EnumObject *)y)->code;
     if (a == b)
         return Py_NewRef(x);
-    char room[2][32];
-    const char *left = title_of(a, room[0], sizeof room[0]), *right = title_of(b, room[1], sizeof room[1]);
+    char buffer[2][32];
+    const char *left = title_of(a, buffer[0], sizeof buffer[0]), *right = title_of(b, buffer[1], sizeof buffer[1]);
     if (is_reserved(a, "q") || is_reserved(b, "q"))
         return PyErr_Format(PyExc_RuntimeError, "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules "
                             "should be, offending types: %s %s", left, right);

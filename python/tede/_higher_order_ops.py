@@ -67,7 +67,7 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
 
 def _prefixes(combine, leaves):
     """Inclusive prefixes along the first dimension in logarithmically many calls: neighbours are combined, the pairs'
-    prefixes are found in the same way; they are those of odd places, and one element more gives the even ones."""
+    prefixes are found in the same way; they are those of odd indices, and one element more gives the even ones."""
     length = len(leaves[0])
     if length < 2:
         return leaves

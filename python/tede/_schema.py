@@ -17,7 +17,7 @@ class AliasInfo:
 
 
 _MISSING = object()
-# What a dtype is in a schema: its place in PyTorch's enumeration.
+# What a dtype is in a schema: its number in PyTorch's enumeration.
 _SCALAR_TYPES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64", "complex128", "bool",
                  "qint8", "quint8", "qint32", "bfloat16")
 

@@ -17,7 +17,7 @@ def method(function):
 
 
 class _Functions(dict):
-    """The operators that are functions, by name; as attributes, the classes of nodes, which PyTorch has in this place."""
+    """The operators that are functions, by name; as attributes, the classes of nodes, which PyTorch has under this attribute."""
 
     def __getattr__(self, name):
         if name.startswith("__"):

@@ -277,7 +277,7 @@ class GradScaler:
                     if not allow_fp16 and grad.dtype == _C.float16:
                         raise ValueError("Attempting to unscale FP16 gradients.")
                     if grad.is_sparse:
-                        if grad.dtype == _C.float16:        # sums of what lies in one place may overflow
+                        if grad.dtype == _C.float16:        # sums of elements with equal indices may overflow
                             grad = parameter.grad = grad.coalesce()
                         grad = grad._values()
                     flag = found.setdefault(grad.device, found_inf)

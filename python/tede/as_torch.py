@@ -1,6 +1,6 @@
 """Run a PyTorch program on tede, without changing it:  python -m tede.as_torch script.py args...   (also -m module, -c code)
 
-Every `import torch...` of the program gives tede's module of that place: one finder on sys.meta_path does that. A folder
+Every `import torch...` of the program gives tede's module of that name: one finder on sys.meta_path does that. A folder
 with a package `torch` that installs the finder is put first on the path, and in PYTHONPATH, so that the interpreters that
 the program starts (spawned workers, subprocesses) do the same. Nothing is copied: torch.nn *is* tede.nn. What differs
 from `import tede as torch` is what a program sees: torch.__version__ and the names in reprs are PyTorch's.

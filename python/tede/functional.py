@@ -268,7 +268,7 @@ def cartesian_prod(*tensors):
 
 @overridable
 def unravel_index(indices, shape):
-    """Coordinates in a shape from places in the flattened order."""
+    """Coordinates in a shape from flattened (linear) indices."""
     if not isinstance(indices, Tensor):
         raise TypeError(f"unravel_index() expected 'indices' to be an integer Tensor, but got {type(indices)}")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:

@@ -8,7 +8,7 @@
 
 typedef struct td_hook td_hook;
 
-/* A place for a gradient that two hold. */
+/* A reference-counted slot for a gradient, which two hold. */
 typedef struct td_grad_box {
     int64_t    refcount;
     td_tensor *grad;

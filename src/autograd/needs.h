@@ -1,4 +1,4 @@
-/* What autograd itself calls of the operators, in one place.
+/* The operators that autograd itself calls.
  *
  * The formulas of nodes are generated; these few serve the machinery: adding gradients up, fitting them to an
  * operand, views written in place.  needs.c maps them to <tede/ops.h>; tests of the machinery alone bring their own.

@@ -50,7 +50,7 @@ static int gather(int n, const td_value *values, td_tensor **list)
     return count;
 }
 
-/* Results are the node's outputs from here on; those that were replaced go back to their places. */
+/* Results are the node's outputs from here on; those that were replaced are put back. */
 static int connect(const td_op_info *info, td_node *node, int n_operands, td_tensor **operands, td_value *results)
 {
     int n = gather(info->n_results, results, NULL), at = 0;

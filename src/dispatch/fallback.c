@@ -1,6 +1,6 @@
 /* The CPU fallback of devices from outside: see <tede/device.h>.
  *
- * One tensor that stands at several places of a call is fetched once, so what is out and in at the same time stays so.
+ * A tensor that is passed as several arguments is fetched once, so what is out and in at the same time stays so.
  * A result that is one of the copies is the argument itself (out=, in-place); any other goes to the device that
  * the call is on: what its device argument says, or where its first operand there lives. */
 #include "calls_dispatch_fallback.h"

@@ -370,7 +370,7 @@ static int find_slot(const char *name, td_key key, int device, td_op **op, int *
     return 0;
 }
 
-/* The place of a slot's unboxed kernel, made if need be.  The table is the process's own memory: rows are never freed. */
+/* The address of a slot's unboxed kernel, made if need be.  The table is the process's own memory: rows are never freed. */
 static td_kernel *place_of(td_op *op, int slot)
 {
     if (slot < TD_ROW_SLOTS - 1)
@@ -405,7 +405,7 @@ int td_register_kernel(const char *name, td_key key, int device, td_kernel kerne
     return td_op_set_kernel(op, slot, kernel);
 }
 
-/* A new record in a place of records; see Note [Registering while others call]. */
+/* Publishes a new record in a list of records; see Note [Registering while others call]. */
 static int show(td_boxed_entry **place, td_boxed_kernel *kernel, void *context, td_kernel below)
 {
     if (!*place && !kernel)

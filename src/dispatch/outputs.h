@@ -63,7 +63,7 @@ void      td_parts_end(td_keyset include);
 bool td_dense_order_strides(const td_tensor *x, int64_t *strides);
 /* The strides of empty_like(x); false if they are those of a new tensor. */
 bool td_strides_like(const td_tensor *x, int64_t *strides);
-/* Whether channels lie innermost, as PyTorch tells it from strides (of one channel or one place that is a matter of opinion). */
+/* Whether channels lie innermost, as PyTorch derives it from strides (of one channel or one place that is a matter of opinion). */
 bool td_has_channels_last(const td_tensor *x);
 int  td_fill_value(td_tensor *self, td_scalar value);
 /* Fill memory that nothing has been written to, if the process wants that (td_fill_uninitialized). */

@@ -27,7 +27,7 @@ static int find(const char *name)
     return -1;
 }
 
-/* Under the lock: a place and a key. */
+/* Under the lock: a row of the table and a key. */
 static int place(const td_layout_kind *kind)
 {
     int layout = find(kind->name), family = kind->family ? find(kind->family) : -1, key = TD_KEY_DENSE + 1;

@@ -163,7 +163,7 @@ static int set_result(td_tensor *result, td_tensor *t)
     return give_tangent(result, fit);
 }
 
-/* Whether no two elements lie in one place; a "no" may be wrong. */
+/* Whether no two elements share memory; a "no" may be wrong. */
 static bool own_places(const td_tensor *x)
 {
     for (int d = 0; d < x->ndim; d++)

@@ -157,17 +157,17 @@ int td_rule_segments(td_batch *b)
 
 /* ---- x[indices] */
 
-typedef struct places {
+typedef struct indexing {
     td_tensor_list list;        /* indices, masks converted to index tensors; NULL where a dimension is kept */
     int  rank, first, count;    /* of the broadcast indices; the first indexed dimension; how many are */
     bool adjacent, batched;
-} places;
+} indexing;
 
 /* Masks become their nonzero positions, one index tensor per dimension, which needs their values: a mask per member
  * has no one shape and is refused. The caller frees p->list, also after an error (list_free). */
-static int places_of(td_batch *b, const td_value *indices, td_tensor *self, places *p)
+static int indexing_of(td_batch *b, const td_value *indices, td_tensor *self, indexing *p)
 {
-    *p = (places){.first = -1, .adjacent = true};
+    *p = (indexing){.first = -1, .adjacent = true};
     if (td_tensor_list_new(&p->list, TD_MAX_DIMS) != 0)
         return -1;
     int at = 0, last = -1;
@@ -206,7 +206,7 @@ static int places_of(td_batch *b, const td_value *indices, td_tensor *self, plac
 }
 
 /* The indices as they go with a batch in front of self: its number first, then each member's. */
-static int indices_below(td_batch *b, const places *p, bool number, td_tensor_list *out)
+static int indices_below(td_batch *b, const indexing *p, bool number, td_tensor_list *out)
 {
     if (td_tensor_list_new(out, TD_MAX_DIMS) != 0)
         return -1;
@@ -241,7 +241,7 @@ static int indices_below(td_batch *b, const places *p, bool number, td_tensor_li
  * their broadcast shape where they stood; with others in between it goes first (NumPy's rule). The member's number,
  * an index in front of a kept dimension, separates them: the member's own indices then come out first and are moved
  * to where they would have been. */
-static td_tensor *moved(td_tensor *x, const places *p, bool back)
+static td_tensor *moved(td_tensor *x, const indexing *p, bool back)
 {
     if (!x || !p->adjacent || p->first <= 0 || !p->count)
         return td_tensor_retain(x);
@@ -270,9 +270,9 @@ static void list_free(td_tensor_list *list)
 int td_rule_index(td_batch *b)
 {
     td_tensor *self = td_operand(b, "self");
-    places p;
+    indexing p;
     td_tensor_list below = {0};
-    int status = places_of(b, td_given(b, "indices"), self, &p);
+    int status = indexing_of(b, td_given(b, "indices"), self, &p);
     bool number = td_is_batched(b, self);
     if (status == 0 && number && !p.batched) {      /* one index for all: the batch is one more dimension that is kept */
         td_tensor *indices[TD_MAX_DIMS + 1] = {TD_NONE};
@@ -300,7 +300,7 @@ int td_rule_index(td_batch *b)
 }
 
 /* The logical shape of what self[indices] is. */
-static int logical_shape(td_batch *b, td_tensor *self, const places *p, int64_t *sizes)
+static int logical_shape(td_batch *b, td_tensor *self, const indexing *p, int64_t *sizes)
 {
     int64_t wide[TD_MAX_DIMS];
     int n = 0;
@@ -333,10 +333,10 @@ int td_rule_index_put(td_batch *b)
 {
     td_tensor *self = td_operand(b, "self"), *values = td_operand(b, "values");
     bool written = b->op->info.arguments[0].is_mutable, accumulate = td_given(b, "accumulate")->integer;
-    places p;
+    indexing p;
     td_tensor_list below = {0};
     int64_t shape[TD_MAX_DIMS + 1];
-    int status = places_of(b, td_given(b, "indices"), self, &p);
+    int status = indexing_of(b, td_given(b, "indices"), self, &p);
     if (status == 0)
         status = indices_below(b, &p, true, &below);
     if (status == 0) {
@@ -521,7 +521,7 @@ int td_rule_masked_select(td_batch *b)
     return td_batch_give(b, 0, td_index_select(flat, 1, index), 0);
 }
 
-/* Each true element's gradient goes where its source came from: as many places on as there were true ones before. */
+/* Each true element's gradient goes where its source came from: as many elements on as there were true ones before. */
 int td_rule_masked_scatter_backward(td_batch *b)
 {
     td_tensor *grad = td_operand(b, "grad"), *mask = td_operand(b, "mask");

@@ -92,7 +92,7 @@ int td_set_tangent(td_tensor *x, td_tensor *tangent)
 }
 
 /* Views of a dual number look at its tangent as they look at its value, so the two have to lie in memory alike; elements of an
- * expanded value can't have tangents of their own in such a place. */
+ * expanded value can't have separate tangents where elements share memory. */
 static bool lie_alike(const td_tensor *x, const td_tensor *t)
 {
     unsigned lazy = TD_FLAG_CONJ | TD_FLAG_NEG;

@@ -47,7 +47,7 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
 
 
 def _debug_has_internal_overlap(self):
-    """0: each element has a place of its own; 1: some share one; 2: it isn't seen at once."""
+    """0: no two elements share memory; 1: some share one; 2: it isn't seen at once."""
     if self.is_contiguous():
         return 0
     if any(size > 1 and step == 0 for size, step in zip(self.shape, self.stride())):

@@ -47,7 +47,7 @@ def annotate(the_type, the_value):
 
 
 class _Broadcasting:
-    """BroadcastingList2[float]: an annotation that says a list, or one value for all its places."""
+    """BroadcastingList2[float]: an annotation that says a list, or one value for all its elements."""
 
     def __getitem__(self, types):
         return None

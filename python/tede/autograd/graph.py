@@ -193,7 +193,7 @@ class _MutationContext:
     def __init__(self):
         self.cloned = WeakKeyDictionary()                     # handle -> the copy
         self.original = WeakKeyDictionary()                   # handle -> the tensor
-        self.tid_to_weakhandle = WeakValueDictionary()        # a tensor's place and version -> handle
+        self.tid_to_weakhandle = WeakValueDictionary()        # a tensor's address and version -> handle
         self.sid_to_tid = defaultdict(set)                    # memory -> the tensors there that are saved
 
     def clear(self):

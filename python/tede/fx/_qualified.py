@@ -12,7 +12,7 @@ def qualified_name(function):
 
 
 def _place(function):
-    """(module's name, attribute, module) of a function; the module is PyTorch's name of a place in tede."""
+    """(module's name, attribute, module) of a function; the module is named as in PyTorch."""
     import tede
     name = getattr(function, "__name__", "")
     if getattr(operator, name, None) is function:

@@ -31,7 +31,7 @@ def _place(x):
 
 
 class _Recorder(TorchDispatchMode):
-    """Notes operators in a graph. Tensors are held until the end, so that an id, or a place in memory, stands for one of
+    """Notes operators in a graph. Tensors are held until the end, so that an id, or an address, stands for one of
     them: what a node of autograd saved comes back as another tensor on the same elements."""
 
     def __init__(self, decompositions, values_are_errors=True):

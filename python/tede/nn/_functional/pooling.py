@@ -186,25 +186,25 @@ def _fractional(n, native, input, kernel_size, output_size, output_ratio, sample
 
 def fractional_max_pool2d_with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
                                        _random_samples=None):
-    """Maxima of windows at random places (Graham, 2014), and where they were."""
+    """Fractional max pooling: maxima of windows at random positions (Graham, 2014), and their indices."""
     return _fractional(2, N.fractional_max_pool2d, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 def fractional_max_pool2d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
                           _random_samples=None):
-    """Maxima of windows at random places (Graham, 2014)."""
+    """Fractional max pooling: maxima of windows at random positions (Graham, 2014)."""
     pooled = fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, False, _random_samples)
     return pooled if return_indices else pooled[0]
 
 
 def fractional_max_pool3d_with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
                                        _random_samples=None):
-    """Maxima of windows at random places (Graham, 2014), and where they were."""
+    """Fractional max pooling: maxima of windows at random positions (Graham, 2014), and their indices."""
     return _fractional(3, N.fractional_max_pool3d, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 def fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
                           _random_samples=None):
-    """Maxima of windows at random places (Graham, 2014)."""
+    """Fractional max pooling: maxima of windows at random positions (Graham, 2014)."""
     pooled = fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, False, _random_samples)
     return pooled if return_indices else pooled[0]

@@ -30,7 +30,7 @@ def _choose(name, plain):
 
 
 def _is_packed(args):
-    return isinstance(args[3], (list, tuple))   # the weights, which stand one place further on
+    return isinstance(args[3], (list, tuple))   # the weights, which come one argument later
 
 
 # One step: `part` is W_ih x + b_ih, computed before; gives the new state.

@@ -1,4 +1,4 @@
-"""Images: padding, resizing, sampling at given places, and windows as columns."""
+"""Images: padding, resizing, sampling at given positions, and windows as columns."""
 import warnings
 
 from .._native import N
@@ -134,7 +134,7 @@ def _warn_align_corners():
 
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
-    """Read images at the places that `grid` gives, in coordinates from -1 to 1."""
+    """Sample images at the positions that `grid` gives, in coordinates from -1 to 1."""
     modes = ("bilinear", "nearest", "bicubic")
     paddings = ("zeros", "border", "reflection")
     if mode not in modes:

@@ -65,5 +65,5 @@ def causal_upper_left(*size):
 
 
 def causal_lower_right(*size):
-    """A causal mask of `size` (L, S) whose triangle ends in the lower right corner: the queries are the last L of the S places."""
+    """A causal mask of `size` (L, S) whose triangle ends in the lower right corner: the queries are the last L of the S positions."""
     return _of(CausalVariant.LOWER_RIGHT, "causal_lower_right", size)

@@ -1,6 +1,6 @@
 """flex_attention: attention whose scores and mask are functions of indices: score_mod(score, b, h, q, k), mask_mod(b, h, q, k).
 
-Both are mapped over all places (vmap), and attention is computed from the whole table of scores. A BlockMask says which blocks
+Both are mapped over all indices (vmap), and attention is computed from the whole table of scores. A BlockMask says which blocks
 of the table a mask leaves; here it is kept for programs that look at it or combine masks, nothing is skipped by it.
 """
 import math
@@ -61,7 +61,7 @@ def and_masks(*mask_mods):
 
 
 def _mapped(mod, with_score):
-    """A mod over all places: the last index is mapped innermost."""
+    """A mod over all indices: the last index is mapped innermost."""
     score = (0,) if with_score else ()
     from tede.func import vmap
     for dims in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):

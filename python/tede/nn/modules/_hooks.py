@@ -134,7 +134,7 @@ class BackwardGates:
     def __init__(self, module, hooks, pre_hooks):
         self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
         self.grad_outputs = None
-        self.inputs = self.outputs = None       # places of the tensors that pass a gate; None: there is no gate
+        self.inputs = self.outputs = None       # positions of the tensors that pass a gate; None: there is no gate
         self.input_count = self.output_count = -1
 
     def enter(self, args):

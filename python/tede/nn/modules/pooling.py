@@ -181,7 +181,7 @@ AvgPool2d, AvgPool3d = of_ranks(
     _AvgPoolWithDivisor, "AvgPool{}d", "The mean of each window of {shape}.", "avg_pool{}d", (2, 3),
     kernel_size=sizes, stride=sizes, padding=sizes, ceil_mode=bool, count_include_pad=bool)
 FractionalMaxPool2d, FractionalMaxPool3d = of_ranks(
-    _FractionalMaxPoolNd, "FractionalMaxPool{}d", "The largest values of windows of {shape} at random places.",
+    _FractionalMaxPoolNd, "FractionalMaxPool{}d", "The largest values of windows of {shape} at random positions.",
     "fractional_max_pool{}d", (2, 3), kernel_size=sizes, return_indices=bool, output_size=sizes, output_ratio=_ratios)
 LPPool1d, LPPool2d, LPPool3d = of_ranks(
     _LPPoolNd, "LPPool{}d", "The p-norm of each window of {shape}.", "lp_pool{}d", kernel_size=sizes, stride=sizes)

@@ -129,7 +129,7 @@ class TransformerEncoder(Module):
         return output if self.norm is None else self.norm(output)
 
     def _leaves_out_padding(self, src, mask, padding):
-        """Whether PyTorch would take its inference path, which doesn't compute padded places: they come out zero."""
+        """Whether PyTorch would take its inference path, which doesn't compute padded positions: they come out zero."""
         if not self.use_nested_tensor or padding is None or mask is not None or src.dim() != 3 or self.layers[0].training:
             return False
         if T.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers[0].parameters())):
