@@ -37,9 +37,6 @@ bool td_is_exclusive(const td_tensor *x)
     return __atomic_load_n(&x->storage->refcount, __ATOMIC_ACQUIRE) == 1 + (base != NULL);
 }
 
-/* A Python mode sees the calls: it sees sums and adoptions as PyTorch's modes do. */
-static bool is_watched(void) { return td_masks_now.include & ~td_masks_now.exclude & TD_KEYSET(TD_KEY_PYTHON); }
-
 /* to += from is possible where `to` is. */
 static bool can_add_to(const td_tensor *to, const td_tensor *from)
 {
@@ -56,7 +53,7 @@ int td_grad_add(td_tensor **slot, td_tensor *grad, bool create_graph)
         *slot = grad;
         return 0;
     }
-    bool fresh = create_graph || TD_UNLIKELY(is_watched());
+    bool fresh = create_graph || TD_UNLIKELY(td_is_watched());
     if (!fresh && can_add_to(old, grad)) {
         int status = td_need_add_(old, grad);
         td_tensor_release(grad);
@@ -156,7 +153,7 @@ static td_tensor *adopt(const td_tensor *leaf, td_tensor **grad)
     if (TD_UNLIKELY(td_tensor_is_hollow(x) || td_has_layout(x) || (x->flags | leaf->flags) & TD_FLAG_PYTHON))
         return td_need_clone(x);
     if (td_is_exclusive(x) && has_strides_of(x, leaf)) {
-        if (TD_UNLIKELY(is_watched()))
+        if (TD_UNLIKELY(td_is_watched()))
             return td_need_detach(x);
         if (x->base)
             return td_alias_detached(x, false);

@@ -31,6 +31,14 @@ td_tensor *td_need_sum_to_size(td_tensor *x, int ndim, const int64_t *sizes)
  * none. */
 td_tensor *td_need_zeros(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype, td_device device)
 {
+    if (TD_UNLIKELY(td_is_watched())) {
+        td_tensor *zeros = strides ? td_empty_strided(ndim, sizes, ndim, strides, dtype, device) : td_zeros(ndim, sizes, dtype, device);
+        if (strides && zeros && td_zero_(zeros) != 0) {
+            td_tensor_release(zeros);
+            return NULL;
+        }
+        return zeros;
+    }
     td_tensor *x = strides ? td_tensor_new_strided(ndim, sizes, strides, dtype, device)
                            : td_tensor_new(ndim, sizes, dtype, device);
     if (x && device.type == TD_CPU)
@@ -56,15 +64,30 @@ td_tensor *td_need_zeros_beside(td_tensor *x, int ndim, const int64_t *sizes, co
     return zeros;
 }
 
+/* A class of Python's decides itself how its copies lie. */
+static td_tensor *copy_by_operators(td_tensor *x, const int64_t *strides)
+{
+    if (x->flags & TD_FLAG_PYTHON)
+        return td_clone(x);
+    if (!strides)
+        return td_clone_format(x, TD_CONTIGUOUS_FORMAT);
+    td_tensor *copy = td_new_empty_strided(x, x->ndim, x->sizes, x->ndim, strides, TD_DTYPE_NONE, TD_DEVICE_NONE);
+    if (copy && td_copy_(copy, x) != 0) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
 /* Elements are copied directly where they are what memory holds; lazy conjugates and negatives, and other layouts, go
  * through copy_. */
 td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides)
 {
-    if (TD_UNLIKELY(x->flags & TD_FLAG_PYTHON)) {
+    if (TD_UNLIKELY(x->flags & TD_FLAG_PYTHON || td_is_watched())) {
         bool before = td_set_below_autograd(true);
-        td_tensor *clone = td_clone(x);
+        td_tensor *copy = copy_by_operators(x, strides);
         td_set_below_autograd(before);
-        return clone;
+        return copy;
     }
     td_tensor *copy = strides ? td_tensor_new_strided(x->ndim, x->sizes, strides, x->dtype, x->device)
                               : td_tensor_new(x->ndim, x->sizes, x->dtype, x->device);

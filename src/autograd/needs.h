@@ -6,6 +6,13 @@
 #ifndef TD_AUTOGRAD_NEEDS_H
 #define TD_AUTOGRAD_NEEDS_H
 #include <tede/tensor.h>
+#include "tensor/masks.h"
+
+/* Whether a Python mode sees the thread's calls. What is computed for it has to be computed by operators. */
+static inline bool td_is_watched(void)
+{
+    return td_masks_now.include & ~td_masks_now.exclude & TD_KEYSET(TD_KEY_PYTHON);
+}
 
 td_tensor *td_need_add(td_tensor *a, td_tensor *b);
 int        td_need_add_(td_tensor *a, td_tensor *b);

@@ -143,6 +143,54 @@ def test_make_fx_notes_the_backward_pass(lib):
     assert {node.target for node in graph.graph.nodes if node.op == "get_attr"} == {"_tensor_constant0"}
 
 
+def _twice(x):
+    (x * 2).sum().backward()
+
+
+def _expanded(x):
+    x.sum().backward()
+
+
+def _transposed(x):
+    (x.t() * x.t()).sum().backward()
+
+
+def _added_to(x):
+    x.exp().sum().backward()
+    x.sin().sum().backward()
+
+
+def _with_a_result_that_is_not_used(x):
+    lib = importlib.import_module(type(x).__module__.partition(".")[0])
+
+    class Both(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.sin(), x * 2
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return a * ctx.saved_tensors[0].cos() + b
+    Both.apply(x)[0].sum().backward()
+
+
+@pytest.mark.parametrize("program", [_twice, _expanded, _transposed, _added_to, _with_a_result_that_is_not_used])
+def test_the_gradient_of_a_leaf_is_computed_in_the_graph(lib, program):
+    make_fx = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor").make_fx
+
+    def gradient(x):
+        x = x.detach().requires_grad_()
+        program(x)
+        return x.grad
+
+    graph = make_fx(gradient)(lib.randn(2, 3))
+    assert not [node for node in graph.graph.nodes if node.op == "get_attr"]
+    for _ in range(2):          # a graph that writes to what it holds is right once
+        x = lib.randn(2, 3)
+        assert graph(x).tolist() == gradient(x).tolist()
+
+
 def test_the_class_of_one_graph_module_is_known_by_its_name(lib):
     traced = importlib.import_module(f"{lib.__name__}.fx").symbolic_trace(lib.nn.Linear(2, 2))
     assert "GraphModuleImpl" in str(type(traced))
