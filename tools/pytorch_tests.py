@@ -1,0 +1,388 @@
+"""Runs PyTorch's own test files on tede and on PyTorch, and says which tests pass on both.
+
+    python tools/pytorch_tests.py --tests PYTORCH/test test_fx.py nn/test_convolution.py -k Conv2d --every 5
+
+Under tede the files see python -m tede.as_torch. torch.testing._internal, which they import, is read from an installed
+PyTorch (--internal: the folder that has torch/). Names that a test file imports and that the library doesn't have are
+stand-ins: they can be imported, decorate and be derived from, and raise as soon as a test calls them. Each file runs in
+a process, which goes on after a test that takes too long or ends it. Tests about what tede leaves out (SCOPE) are
+counted and not run. Results are kept in --out, a line a test; PyTorch's are not taken again unless --again is given.
+"""
+import argparse
+import builtins
+import collections
+import importlib
+import importlib.machinery
+import importlib.util
+import inspect
+import json
+import os
+import pathlib
+import pkgutil
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import types
+import unittest
+
+# What a test's name or source is searched for, and what it then is about.
+SCOPE = {
+    "quantized": r"quantiz|\bqint|torch\.ao\b|fbgemm|int4|int8pack|\bqat\b",
+    "nested": r"nested_tensor|NestedTensor|jagged|torch\.nested|njt",
+    "mkldnn": r"mkldnn|onednn|bf32_on",
+    "complex32": r"complex32|chalf|ComplexHalf",
+    "float8": r"float8",
+    "CUDA's compiler": r"jiterator|triton",
+    "symbolic shapes": r"ShapeEnv|SymInt|SymFloat|SymBool|symbolic_shapes|tracing_mode=.symbolic|sym_(size|int|float|numel)|[Uu]nbacked|dynamic_shape",
+    "compilers": r"torch\.compile|_dynamo|_inductor|torch\.jit\.|jit_script|torchscript|TorchScript|torch\.export|capture_pre_autograd|aot_|torch\.onnx",
+    "private": r"torch\._(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
+               r"|python_dispatcher",
+    "torchvision": r"torchvision",
+}
+# What torch.testing._internal reads of the library when it is imported, and around tests: functions with their results, and other names.
+CALLED = {"_C._get_cpu_capability": "default", "_C._len_torch_function_stack": 0, "_C._get_graph_executor_optimize": True,
+          "_C._get_torch_function_state": None, "_C._jit_set_num_profiled_runs": 1, "cpu._is_avx2_supported": True,
+          "_utils._is_privateuse1_backend_available": False, "_logging.scribe.open_source_signpost": None,
+          "_C._jit_set_emit_hooks": None, "_nnpack_available": False}
+NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_dynamo": lambda fn, recursive=True: fn,
+         "testing._comparison._unwrap_dtensor_for_comparison": lambda *args: args,
+         "testing._comparison.TensorLikePair._check_supported": lambda self, tensor, *, id: None,
+         **dict.fromkeys(["_C.ScriptFunction", "_C.ScriptMethod", "_C.ScriptObject", "_C._ConvBackend", "per_tensor_affine", "_refs",
+                          "cuda.jiterator", "backends.python_native", "_mkldnn"])}
+_ENVIRONMENT = "TEDE_PYTORCH_TESTS"       # what child processes have to know, as JSON
+
+
+# ---- within a process that runs tests ----------------------------------------------------------------------------------
+
+class StandIn:
+    """A name that the library doesn't have."""
+    running = False
+
+    def __init__(self, name):
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, *args, **kwargs):
+        if StandIn.running:
+            raise NotImplementedError(f"stand-in for {self.__name__}")
+        return args[0] if len(args) == 1 and callable(args[0]) and not isinstance(args[0], StandIn) else self
+
+    def __getattr__(self, name):
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return StandIn(f"{self.__name__}.{name}")
+
+    def __mro_entries__(self, bases):
+        return (types.new_class(self.__name__.rpartition(".")[2]),)
+
+    __instancecheck__ = __subclasscheck__ = __contains__ = lambda self, other: False
+    __bool__ = lambda self: False
+    __iter__ = lambda self: iter(())
+    __or__ = __ror__ = __getitem__ = lambda self, other: self
+    __lt__ = __le__ = __gt__ = __ge__ = lambda self, other: False
+    __repr__ = lambda self: f"<stand-in for {self.__name__}>"
+
+
+class StandInModule(types.ModuleType):
+    __path__ = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn(f"{self.__name__}.{name}")
+
+
+class InternalFinder:
+    """Finds torch.testing._internal in the folder of an installed PyTorch."""
+
+    def __init__(self, folder):
+        self._folder = os.path.join(folder, "torch", "testing")
+
+    def find_spec(self, name, path=None, target=None):
+        if not name.startswith("torch.testing._internal"):
+            return None
+        folder = os.path.join(self._folder, *name.split(".")[2:-1])
+        spec = importlib.machinery.PathFinder.find_spec(name, [folder])
+        if name.endswith("opinfo.core"):
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                find = module._getattr_qual
+                module._getattr_qual = lambda obj, name, *default: find(obj, name, *(default or [StandIn(name)]))
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def _stand_in_for(name):
+    module = sys.modules[name] = StandInModule(name)
+    parent, _, last = name.rpartition(".")
+    if parent in sys.modules:
+        setattr(sys.modules[parent], last, module)
+    return module
+
+
+def _always(value):
+    return lambda *args, **kwargs: value
+
+
+def _patient(imported, folders):
+    """An __import__ that makes stand-ins of what files in these folders import of torch in vain."""
+    def importing(name, globals=None, locals=None, fromlist=(), level=0):
+        if not (globals and str(globals.get("__file__", "")).startswith(folders)):
+            return imported(name, globals, locals, fromlist, level)
+        while True:
+            try:
+                module = imported(name, globals, locals, fromlist, level)
+                break
+            except ModuleNotFoundError as error:
+                if not str(error.name).startswith(("torch.", "functorch.")):
+                    raise
+                _stand_in_for(error.name)
+            except NotImplementedError:                 # from a module whose every name refuses
+                raise
+            except ImportError as error:
+                if not str(error.name).startswith(("torch", "functorch")) or not hasattr(error, "name_from"):
+                    raise
+        for wanted in fromlist or ():
+            if wanted != "*" and module.__name__.startswith(("torch", "tede", "functorch")) and not hasattr(module, wanted):
+                try:
+                    importlib.import_module(f"{module.__name__}.{wanted}")
+                except ImportError:
+                    setattr(module, wanted, StandIn(f"{module.__name__}.{wanted}"))
+        return module
+    return importing
+
+
+def prepare():
+    """Make this process one of those that run tests; sitecustomize calls it in each that they start."""
+    about = json.loads(os.environ[_ENVIRONMENT])
+    folders = about["tests"], os.path.join(about["internal"], "torch", "testing", "_internal")
+    if about["library"] == "tede":
+        from tede import as_torch
+        as_torch.install()
+        sys.meta_path.insert(0, InternalFinder(about["internal"]))
+        for name in [name for name in sys.modules if name.startswith("torch.testing._internal")]:
+            del sys.modules[name]
+        for name in (*CALLED, *NAMED):
+            place, _, last = ("torch." + name).rpartition(".")
+            try:
+                place = pkgutil.resolve_name(place)
+            except (ImportError, AttributeError):
+                place = _stand_in_for(place)
+            if isinstance(place, StandInModule) or not hasattr(place, last):
+                setattr(place, last, _always(CALLED[name]) if name in CALLED else NAMED[name] or StandIn(name))
+    builtins.__import__ = _patient(builtins.__import__, folders)
+
+
+class TimedOut(BaseException):
+    pass
+
+
+def _ring(*_):
+    raise TimedOut("the test took too long")
+
+
+class Result(unittest.TestResult):
+    def __init__(self, file, timeout):
+        super().__init__()
+        self._file, self._timeout, self._said = file, timeout, {}
+
+    def _say(self, test, outcome, error=""):
+        self._file.write(json.dumps([test.id() if hasattr(test, "id") else str(test), outcome, error]) + "\n")
+        self._file.flush()
+
+    def startTest(self, test):
+        self._outcome = None
+        self._say(test, "start")
+        signal.alarm(self._timeout)
+
+    def stopTest(self, test):
+        signal.alarm(0)
+        self._say(test, *(self._outcome or ("fail", "no outcome")))
+
+    def _note(self, test, outcome, error=None):
+        if error is not None:
+            kind, value, _ = error
+            error = f"{kind.__name__}: {value}"[:2000]
+        if isinstance(test, unittest.suite._ErrorHolder):       # of a class or a module
+            self._say(test, outcome, error or "")
+        elif not self._outcome or self._outcome[0] == "pass":
+            self._outcome = outcome, error or ""
+
+    def addSuccess(self, test): self._note(test, "pass")
+    def addError(self, test, err): self._note(test, "fail", err)
+    def addFailure(self, test, err): self._note(test, "fail", err)
+    def addExpectedFailure(self, test, err): self._note(test, "pass")
+    def addUnexpectedSuccess(self, test): self._note(test, "fail", (AssertionError, "unexpected success", None))
+
+    def addSkip(self, test, reason):
+        self._outcome = "skip", reason
+
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            self._note(test, "fail", err)
+
+
+def _flat(tests):
+    for test in tests:
+        if isinstance(test, unittest.TestSuite):
+            yield from _flat(test)
+        else:
+            yield test
+
+
+def _about(test):
+    """What in SCOPE a test is about, or None."""
+    method = getattr(test, test._testMethodName, None)
+    try:
+        text = inspect.getsource(method)
+    except (OSError, TypeError):
+        text = ""
+    text = test.id() + "\n" + text
+    return next((reason for reason, words in SCOPE.items() if re.search(words, text)), None)
+
+
+def run_tests(arguments):
+    """The child: run a file's tests, but those that have been run, and write a line for each."""
+    path, done, out, timeout, words, every, everything = json.loads(arguments)
+    sys.argv = [path]
+    module = importlib.import_module(pathlib.Path(path).stem)
+    common = sys.modules.get("torch.testing._internal.common_utils")
+    if common is not None:
+        common.DISABLE_RUNNING_SCRIPT_CHK = True
+    tests = sorted(_flat(unittest.defaultTestLoader.loadTestsFromModule(module)), key=lambda test: test.id())
+    tests = [test for test in tests if not words or any(re.search(word, test.id()) for word in words)][::every]
+    done = set(done)
+    with open(out, "a") as file:
+        result, chosen = Result(file, timeout), []
+        for test in tests:
+            reason = None if everything or test.id() in done else _about(test)
+            if reason:
+                result._say(test, "out", reason)
+            elif test.id() not in done:
+                chosen.append(test)
+        signal.signal(signal.SIGALRM, _ring)
+        StandIn.running = True
+        unittest.TestSuite(chosen).run(result)
+        file.write(json.dumps(["", "end", ""]) + "\n")
+        file.flush()
+    os._exit(0)         # threads and pools that tests left behind don't keep it
+
+
+# ---- the process that starts them --------------------------------------------------------------------------------------
+
+def _read(path):
+    """Outcomes by test, and the test that was running."""
+    outcomes, running, ended = {}, None, False
+    if path.exists():
+        for line in path.read_text().splitlines():
+            name, outcome, error = json.loads(line)
+            if outcome == "start":
+                running = name
+            elif outcome == "end":
+                ended = True
+            else:
+                outcomes[name], running = (outcome, error), None
+    return outcomes, running, ended
+
+
+def _run_file(file, library, options, folder):
+    out = options.out / f"{library}-{file.replace('/', '-').removesuffix('.py')}.jsonl"
+    if library == "tede" or options.again:
+        out.unlink(missing_ok=True)
+    path = options.tests / file
+    env = dict(os.environ, PYTORCH_TEST_WITH_SLOW="0", **{_ENVIRONMENT: json.dumps(
+        {"library": library, "internal": str(options.internal), "tests": str(options.tests)})})
+    env["PYTHONPATH"] = os.pathsep.join([folder, str(path.parent), str(options.tests), env.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    if library == "torch":
+        env["PYTHONPATH"] += os.pathsep + str(options.internal)
+    log = out.with_suffix(".log")
+    while True:
+        outcomes, _, ended = _read(out)
+        if ended:
+            return outcomes
+        arguments = json.dumps([str(path), list(outcomes), str(out), options.timeout, options.k, options.every, options.everything])
+        with open(log, "w") as output:
+            command = [sys.executable, "-c", "import pytorch_tests, sys; pytorch_tests.run_tests(sys.argv[1])", arguments]
+            child = subprocess.Popen(command, env=env, cwd=folder, stdout=output, stderr=output, start_new_session=True)
+            seen, since = None, time.monotonic()
+            while child.poll() is None:
+                time.sleep(0.5)
+                state = out.stat().st_size if out.exists() else 0
+                if state != seen:
+                    seen, since = state, time.monotonic()
+                elif time.monotonic() - since > max(3 * options.timeout, 300):
+                    os.killpg(child.pid, signal.SIGKILL)
+        try:
+            os.killpg(child.pid, signal.SIGKILL)        # processes that tests left behind
+        except ProcessLookupError:
+            pass
+        _, running, ended = _read(out)
+        if running is None and not ended:
+            print(f"{file} on {library}: the process ended with {child.returncode} outside of a test; see {log}")
+            print("".join(log.read_text(errors="replace").splitlines(keepends=True)[-12:]))
+            return outcomes
+        if running is not None:
+            with open(out, "a") as lines:
+                lines.write(json.dumps([running, "fail", f"the process ended with {child.returncode}"]) + "\n")
+
+
+def _report(file, ours, theirs, shown):
+    counts = collections.Counter(error for outcome, error in ours.values() if outcome == "out")
+    if theirs is None:
+        passing = {name for name, (outcome, _) in ours.items() if outcome in ("pass", "fail")}
+    else:
+        passing = {name for name, (outcome, _) in theirs.items() if outcome == "pass"}
+    both = {name for name in passing if ours.get(name, ("missing",))[0] == "pass"}
+    print(f"{file}: {len(both)} of {len(passing)} pass, {len(both) / max(1, len(passing)):.1%}"
+          f" (out of scope: {dict(counts) or 'none'})")
+    groups = collections.defaultdict(list)
+    for name in passing - both:
+        outcome, error = ours.get(name, ("missing", "not found under tede"))
+        head = (error.strip().splitlines() or [""])[0]
+        groups[f"{outcome}: {re.sub(r'0x[0-9a-f]+|[0-9]+', 'N', head)[:150]}"].append((name, error))
+    for head, members in sorted(groups.items(), key=lambda item: -len(item[1])):
+        print(f"  {len(members):4} {head}")
+        for name, _ in sorted(members)[:shown]:
+            print(f"         {name.partition('.')[2]}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("files", nargs="+", help="below the folder of tests")
+    parser.add_argument("--tests", type=pathlib.Path, required=True, help="PyTorch's folder test/")
+    parser.add_argument("--internal", type=pathlib.Path, help="the folder that has an installed torch/; by default the one on the path")
+    parser.add_argument("-k", action="append", default=[], help="a regular expression that a test's name has to contain")
+    parser.add_argument("--every", type=int, default=1, help="only every n-th test")
+    parser.add_argument("--timeout", type=int, default=60, help="seconds a test may take")
+    parser.add_argument("--only", choices=["tede", "torch"])
+    parser.add_argument("--everything", action="store_true", help="also tests out of scope")
+    parser.add_argument("--again", action="store_true", help="run PyTorch again, too")
+    parser.add_argument("--show", type=int, default=5, help="how many names of each group of failures are printed")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "pytorch_tests")
+    options = parser.parse_args()
+    options.tests = options.tests.resolve()
+    if options.internal is None:
+        options.internal = pathlib.Path(importlib.util.find_spec("torch").origin).parent.parent
+    if options.k or options.every != 1 or options.everything:        # other results than those of whole files
+        options.out = options.out / re.sub(r"\W+", "_", f"k{'-'.join(options.k)}_{options.every}_{options.everything}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "sitecustomize.py").write_text(
+            "import sys, importlib.util\n"
+            f"spec = importlib.util.spec_from_file_location('pytorch_tests', {str(pathlib.Path(__file__).resolve())!r})\n"
+            "sys.modules['pytorch_tests'] = module = importlib.util.module_from_spec(spec)\n"
+            "spec.loader.exec_module(module)\nmodule.prepare()\n")
+        for file in options.files:
+            results = {library: _run_file(file, library, options, folder) for library in ("tede", "torch") if options.only in (None, library)}
+            if "tede" in results:
+                _report(file, results["tede"], results.get("torch"), options.show)
+            else:
+                print(file, collections.Counter(outcome for outcome, _ in results["torch"].values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
