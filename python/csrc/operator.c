@@ -376,7 +376,14 @@ static void operator_dealloc(PyObject *self)
     PyObject_Free(op);
 }
 
+/* What isinstance() and inspect see: the types by which programs tell PyTorch's functions in C from those in Python. */
+static PyObject *get_class(PyObject *self, void *unused)
+{
+    (void)unused;
+    return Py_NewRef(Py_TYPE(self) == &td_py_Method ? &PyMethodDescr_Type : &PyCFunction_Type);
+}
 static PyGetSetDef operator_getset[] = {
+    {"__class__", get_class, NULL, NULL, NULL},
     {"__name__", get_name, NULL, NULL, NULL},
     {"__qualname__", get_qualname, NULL, NULL, NULL},
     {"__module__", get_module, NULL, NULL, NULL},

@@ -1,5 +1,8 @@
 """Names that programs ask for and that say little: what they answer."""
 import copy
+import inspect
+import pickle
+import types
 from importlib import import_module
 
 import pytest
@@ -116,3 +119,11 @@ def test_weak_dictionaries_are_joined_and_copied(lib):
             return 7
     one, other = Same(), Same()
     assert weak._WeakHashRef(one) == weak._WeakHashRef(other) and weak.WeakIdRef(one) != weak.WeakIdRef(other)
+
+
+def test_operators_are_builtin_functions_and_method_descriptors(lib):
+    for function in (lib.add, lib.relu_, lib.nn.functional.conv2d, lib.linalg.det, lib.special.gammaln, lib.fft.fft):
+        assert isinstance(function, types.BuiltinFunctionType) and inspect.isbuiltin(function) and inspect.isroutine(function)
+        assert copy.deepcopy(function) is function and pickle.loads(pickle.dumps(function)) == function
+    assert isinstance(lib.Tensor.add, types.MethodDescriptorType) and inspect.ismethoddescriptor(lib.Tensor.add)
+    assert not isinstance(lib.Tensor.add, types.BuiltinFunctionType)
