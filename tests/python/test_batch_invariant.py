@@ -122,3 +122,18 @@ def test_an_elements_result_does_not_depend_on_its_neighbours(name, dtype):
         kept = tede.arange(261) % 7 != 0
         a, b = (getattr(tede, name)(x)[kept] for x in (alone, among))
         assert tede.equal(a.nan_to_num(7.), b.nan_to_num(7.))
+
+
+@pytest.mark.parametrize('name', ['softmax', 'log_softmax'])
+@pytest.mark.parametrize('dtype', [tede.float32, tede.float64, tede.bfloat16])
+def test_softmax_in_the_middle_does_not_depend_on_the_number_of_columns(name, dtype):
+    """A single column lies together as a row does, which is added up in another order."""
+    tede.manual_seed(0)
+    x, f = tede.randn(2, 300, 17, dtype=tede.float64).mul(5).to(dtype), getattr(tede, name)
+    with tede.batch_invariant():
+        whole, whole_grad = tede.func.vjp(lambda x: f(x, 1), x)[0], tede.func.vjp(lambda x: f(x, 1), x)[1](x)[0]
+        for j in range(17):
+            column = x[:, :, j:j + 1]
+            result, vjp = tede.func.vjp(lambda x: f(x, 1), column)
+            assert tede.equal(result, whole[:, :, j:j + 1])
+            assert tede.equal(vjp(column)[0], whole_grad[:, :, j:j + 1])

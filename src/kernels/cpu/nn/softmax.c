@@ -3,6 +3,7 @@
  * Shapes and dtypes were checked in src/ops/nn/softmax.c.  Forward, half types go through float32 some rows at a time; a whole copy
  * would cost more than the exponentials. */
 #include "calls_kernels_cpu_nn_softmax.h"
+#include <tede/modes.h>
 #include "kernels/cpu/loops/half_rows.h"
 #include "kernels/cpu/nn/softmax.h"
 
@@ -35,6 +36,7 @@ static int run(bool backward, bool log, int64_t dim, td_tensor *x, td_tensor *gr
             outer *= x->sizes[i];
         else if (i > d)
             job.inner *= x->sizes[i];
+    job.columns = job.inner != 1 || (d + 1 < x->ndim && td_batch_invariant());
     if (!backward && td_takes_half_rows(x, out, job.n * job.inner))
         return td_run_half_rows(x, out, job.n * job.inner, 8, forward_floats, &job);
     TD_AUTO td_tensor *from = td_operand(x, type), *slopes = td_operand(grad, type), *to = td_target(out, type);

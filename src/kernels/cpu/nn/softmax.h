@@ -7,6 +7,7 @@ enum { TD_SOFTMAX_COLUMNS = 64 };      /* numbers side by side whose slices make
 
 typedef struct td_softmax_job {
     int64_t n, inner;
+    bool columns;               /* slices are taken as columns, and added up so: where inner isn't 1, or might not be for other columns */
     bool log;
     const void *x, *grad;       /* of the backward pass: the result and its gradient */
     void *y;

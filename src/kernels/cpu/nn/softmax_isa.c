@@ -4,7 +4,7 @@
  * others.  A row, or a column of a block, is computed by one thread from its own numbers.
  *
  * The largest element is subtracted first, so that no exponential overflows.  Rows that lie across memory
- * (inner > 1) are taken in blocks of columns side by side, and short rows are transposed to lie so. */
+ * (job->columns) are taken in blocks of columns side by side, and short rows are transposed to lie so. */
 #ifndef S
 #include "kernels/cpu/math/exp_run.h"
 #include "kernels/cpu/nn/softmax.h"
@@ -148,14 +148,14 @@ static int64_t N(block)(const td_softmax_job *job, int64_t t, int *width)
 static void N(forward)(void *context, int64_t from, int64_t to)
 {
     const td_softmax_job *job = context;
-    if (job->inner == 1 && job->n <= NARROW) {
+    if (!job->columns && job->n <= NARROW) {
         N(narrow_rows)((const T *)job->x + from * job->n, (T *)job->y + from * job->n, to - from, job->n, job->log);
         return;
     }
     for (int64_t t = from; t < to; t++) {
         int width;
         const int64_t at = N(block)(job, t, &width);
-        if (job->inner == 1)
+        if (!job->columns)
             N(row)((const T *)job->x + at, (T *)job->y + at, job->n, job->log);
         else
             N(columns)((const T *)job->x + at, (T *)job->y + at, job->n, job->inner, width, job->log);
@@ -220,7 +220,7 @@ static void N(backward)(void *context, int64_t from, int64_t to)
         const int64_t at = N(block)(job, t, &width);
         const T *y = (const T *)job->x + at, *g = (const T *)job->grad + at;
         T *dx = (T *)job->y + at;
-        if (job->inner == 1)
+        if (!job->columns)
             N(row_backward)(y, g, dx, job->n, job->log);
         else
             (job->log ? N(log_columns_backward) : N(columns_backward))(y, g, dx, job->n, job->inner, width);
