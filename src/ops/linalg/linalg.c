@@ -763,7 +763,9 @@ td_tensor *td_op_linalg_eigvals(td_tensor *self)
 
 int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rcond, const char *method)
 {
-    (void)rcond, (void)method;
+    (void)rcond;
+    if (strcmp(method, "gels") && strcmp(method, "gelsy") && strcmp(method, "gelsd"))
+        return td_error(TD_E_RUNTIME, "_linalg_lstsq: method must be one of gels, gelsy and gelsd, not %s", method);
     if (A->ndim < 2 || B->ndim < 2)
         return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: input must have at least 2 dimensions.");
     if (A->dtype != B->dtype || A->ndim != B->ndim || memcmp(A->sizes, B->sizes, sizeof *A->sizes * (A->ndim - 1u)))
