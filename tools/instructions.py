@@ -14,7 +14,7 @@ import tempfile
 
 LEFT_OUT = ("src_transforms_", "src_trace_", "src_formula_", "src_dispatch_define", "src_dispatch_load", "src_dispatch_fallback", "src_dispatch_check",
             "src_autograd_ready_queues", "src_autograd_custom", "src_autograd_outside", "src_tensor_layout", "src_kernels_cpu_move_transfer",
-            "src_kernels_cpu_loops_foreign")
+            "src_kernels_cpu_loops_foreign", "src_kernels_device_", "src_device_memory", "src_device_pinned", "src_device_stream", "src_device_program")
 PROGRAM = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void *take(td_device d, size_t n) { (void)d; return malloc(n); }
 static void give(td_device d, void *p, size_t n) { (void)d, (void)n; free(p); }
 static int copy(td_device a, void *to, td_device b, const void *from, size_t n)
 { (void)a, (void)b, (void)to, (void)from, (void)n; return 0; }
-static const td_device_library toy = {TD_DEVICE_ABI, sizeof toy, "toy", count, NULL, take, give, copy, NULL};
+static const td_device_library toy = {.abi = TD_DEVICE_ABI, .size = sizeof toy, .name = "toy", .count = count, .alloc = take, .free = give, .copy = copy};
 static const td_layout_kind kind = {.size = sizeof kind, .name = "diagonal"};
 static int pass_on(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *key)
 { return td_op_call_keys(op, keys & ~TD_KEYSET(*(int *)key), arguments, results); }

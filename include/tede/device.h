@@ -1,9 +1,15 @@
 /* tede/device.h: devices from outside.
  *
- * A device is a table of functions under a name: how memory is allocated and freed, how bytes travel, how many there are.
- * With these alone every operator works on it, through the CPU: operands are copied there, results are copied back
- * (td_cpu_fallback, which the device registers for itself if it wants that).  What is worth it gets native kernels,
- * by td_register_kernel and td_register_boxed for (TD_KEY_DENSE, type).
+ * A device is a table of functions under a name.  How much of it a library fills in decides what the core does for it:
+ *
+ * - memory and copies (`count alloc free copy`): every operator works, through the CPU: operands are copied there, results are
+ *   copied back (td_cpu_fallback, which the device registers for itself if it wants that);
+ * - streams and events: work is ordered on streams that programs can make and wait for, and memory is kept for
+ *   reuse in the order of the streams, counted and limited;
+ * - programs (`build kernel launch`): the core's own kernels for accelerators, written once in a common dialect of C, run on it, and
+ *   operators that have no such kernel come to the CPU without being registered.
+ *
+ * What is worth it gets native kernels, by td_register_impl, td_register_kernel and td_register_boxed for (TD_KEY_DENSE, type).
  *
  * A loadable library exports the table as a symbol:
  *
@@ -13,13 +19,15 @@
  *     };
  *
  * td_device_load opens it; from then on "toy:1" names a device.  A library stays loaded until the process ends.  A
- * pointer to a device's memory is only ever handed to the device's own functions.
+ * pointer to a device's memory is only ever handed to the device's own functions; it may be one that nobody can read, but
+ * addresses within a block follow its start, as in memory.
  *
  * A device may run its kernels later, in the order of the calls, as long as nobody can tell: copy waits when one end is
  * the CPU, free must not take memory away from what is still to run, synchronize waits for all of it.  An error of
  * a kernel that has run late is reported by the next call that waits. */
 #ifndef TEDE_DEVICE_H
 #define TEDE_DEVICE_H
+#include <stdbool.h>
 #include <tede/dispatch.h>
 #include <tede/random.h>
 #ifdef __cplusplus
@@ -33,6 +41,33 @@ extern "C" {
 #else
 #define TD_EXPORT_DEVICE TD_API const td_device_library tede_device
 #endif
+
+/* What a device is.  The core clears it before the device fills it in; 0 stands for "not known". */
+typedef struct td_device_properties {
+    uint32_t size;                       /* sizeof(td_device_properties): it may grow at the end */
+    char     name[128], driver[64];      /* for people; `driver` also tells which built programs still fit */
+    uint64_t memory;                     /* bytes in all */
+    int      units;                      /* groups of work items that can run at a time */
+    int      lanes;                      /* work items that a group should have: a power of two */
+    size_t   shared;                     /* bytes of memory that a group has */
+    int      dialect;                    /* td_dialect (<tede/formula.h>): what `build` takes */
+    bool     doubles;                    /* computes in float64 */
+    bool     unified;                    /* shares the CPU's memory */
+    int      major, minor;               /* its compute capability, where devices have one */
+} td_device_properties;
+
+/* A kernel's argument: `data` points to `size` bytes that are passed by value; or, where size is 0, is an address of the device's.  A kernel
+ * has addresses first, then one struct. */
+typedef struct td_kernel_argument {
+    const void *data;
+    size_t      size;
+} td_kernel_argument;
+/* What `build` makes of a source, for another process: `data` of malloc's, NULL if there is none.  `build` is called with what an earlier
+ * call left, of the same source, device and driver, and returns NULL without an error if that doesn't fit. */
+typedef struct td_binary {
+    void  *data;
+    size_t size;
+} td_binary;
 
 /* Functions that fail record an error (td_error, td_fail).  `device` always has an index below count().  Any thread may
  * call any of them, also two at once. */
@@ -52,6 +87,40 @@ typedef struct td_device_library {
     int       (*copy)(td_device to_device, void *to, td_device from_device, const void *from, size_t nbytes);
     /* Wait for all that was asked of one index; 0, or -1 with what went wrong meanwhile.  NULL: nothing is ever late. */
     int       (*synchronize)(int index);
+
+    /* ---- what there is.  From here on all may be NULL, and the table may end at any field. */
+    int       (*properties)(int index, td_device_properties *properties);
+    int       (*memory_info)(int index, size_t *unused, size_t *total);
+
+    /* ---- memory of the CPU that the device copies from and to by itself (page-locked) */
+    void     *(*host_alloc)(size_t nbytes);
+    void      (*host_free)(void *block, size_t nbytes);
+
+    /* ---- streams: all three or none.  What is asked of a stream runs in order; NULL stands for the first stream, which an
+     * index has from the start.  A device with streams waits in `free` for nothing: the core asks for it when nothing uses the block. */
+    void     *(*stream_new)(td_device device, int priority);
+    void      (*stream_free)(td_device device, void *stream);
+    int       (*stream_synchronize)(td_device device, void *stream);
+    /* As `copy`, on a stream of `device`.  `later`: the CPU's end is of host_alloc, or there is none, and the call needn't wait. */
+    int       (*transfer)(td_device device, void *stream, td_device to_device, void *to, td_device from_device, const void *from,
+                          size_t nbytes, bool later);
+    int       (*fill)(td_device device, void *stream, void *to, uint8_t byte, size_t nbytes);
+
+    /* ---- events: places in a stream.  All of them or none. */
+    void     *(*event_new)(td_device device, bool timed);
+    void      (*event_free)(td_device device, void *event);
+    int       (*event_record)(td_device device, void *event, void *stream);
+    int       (*event_wait)(td_device device, void *event, void *stream);       /* what the stream is asked for later waits for it */
+    int       (*event_synchronize)(td_device device, void *event);              /* the CPU waits */
+    int       (*event_query)(td_device device, void *event);                    /* 1: it has happened, 0: not yet, -1 */
+    int       (*event_time)(td_device device, void *from, void *to, double *milliseconds);
+
+    /* ---- programs: all of them or none.  See td_kernel_argument. */
+    void     *(*build)(td_device device, const char *source, const char *options, td_binary *binary);
+    void     *(*kernel)(td_device device, void *program, const char *name);     /* belongs to the program */
+    int       (*launch)(td_device device, void *stream, void *kernel, int64_t groups, int lanes, int n_arguments,
+                        const td_kernel_argument *arguments);
+    void      (*program_free)(td_device device, void *program);
 } td_device_library;
 
 /* Load a device from a shared library; its type, or -1 with an error that says what is wrong with it. */
@@ -72,6 +141,66 @@ TD_API int td_device_resolve(td_device *device) TD_MUST_USE;
 TD_API int td_device_synchronize(td_device device) TD_MUST_USE;
 /* The generator that random operators take on a device when none is given; for the CPU td_default_generator().  Borrowed. */
 TD_API td_generator *td_device_generator(td_device device);
+
+/* Of a device that is loaded: what its library says, or what follows from what it has. */
+TD_API int td_device_properties_of(td_device device, td_device_properties *properties) TD_MUST_USE;
+
+/* ---- memory
+ *
+ * Of devices with streams.  Freed blocks are kept and reused on the stream that they were used on: what is asked of it later comes
+ * after what used them.  A block that another stream uses must be named to td_stream_uses before it is freed. */
+typedef struct td_device_memory {
+    uint64_t allocated, peak_allocated;          /* bytes in live blocks */
+    uint64_t reserved, peak_reserved;            /* bytes that the device has given */
+    uint64_t total_allocated, total_freed;
+    uint64_t blocks, segments;                   /* live blocks; pieces of memory that the device has given */
+    uint64_t allocations, device_allocations;    /* calls so far */
+    uint64_t retries, failures;                  /* requests that had to empty the cache; that failed all the same */
+    uint64_t limit;                              /* of `reserved`; 0: none */
+} td_device_memory;
+TD_API int  td_device_memory_stats(td_device device, td_device_memory *stats) TD_MUST_USE;
+TD_API int  td_device_memory_reset_peak(td_device device) TD_MUST_USE;
+/* Return blocks that nobody uses to the device. */
+TD_API int  td_device_empty_cache(td_device device) TD_MUST_USE;
+TD_API int  td_device_set_memory_limit(td_device device, uint64_t bytes) TD_MUST_USE;
+TD_API int  td_device_memory_info(td_device device, size_t *unused, size_t *total) TD_MUST_USE;
+
+/* ---- streams and events.  Of devices that have none there is one stream, on which all that is asked is done. */
+typedef struct td_stream td_stream;
+TD_API td_stream *td_stream_new(td_device device, int priority);
+TD_API td_stream *td_stream_retain(td_stream *stream);
+/* Its work goes on. */
+TD_API void       td_stream_release(td_stream *stream);
+/* Borrowed: the one that this thread's calls go to, at first the device's first one. */
+TD_API td_stream *td_stream_current(td_device device);
+TD_API td_stream *td_stream_first(td_device device);
+/* Where this thread's calls go from now on; not held. */
+TD_API int        td_stream_set_current(td_stream *stream) TD_MUST_USE;
+TD_API td_device  td_stream_device(const td_stream *stream);
+TD_API int64_t    td_stream_id(const td_stream *stream);                        /* 0 for the first one */
+TD_API int        td_stream_priority(const td_stream *stream);
+TD_API void      *td_stream_handle(const td_stream *stream);                    /* the device's own */
+TD_API int        td_stream_synchronize(td_stream *stream) TD_MUST_USE;
+TD_API int        td_stream_query(td_stream *stream);                           /* 1: all is done, 0: not yet, -1 */
+/* What `stream` is asked for later waits for what `other` has been asked for. */
+TD_API int        td_stream_wait(td_stream *stream, td_stream *other) TD_MUST_USE;
+/* The tensor's memory is used on the stream, too: when it is freed, it is reused after that. */
+TD_API int        td_stream_uses(td_stream *stream, const td_tensor *x) TD_MUST_USE;
+
+typedef struct td_event td_event;
+/* `timed`: td_event_time may be asked of it. */
+TD_API td_event *td_event_new(td_device device, bool timed);
+TD_API void      td_event_release(td_event *event);
+TD_API int       td_event_record(td_event *event, td_stream *stream) TD_MUST_USE;
+/* An event that was never recorded has happened. */
+TD_API int       td_event_wait(td_event *event, td_stream *stream) TD_MUST_USE;
+TD_API int       td_event_synchronize(td_event *event) TD_MUST_USE;
+TD_API int       td_event_query(td_event *event);
+TD_API int       td_event_time(td_event *from, td_event *to, double *milliseconds) TD_MUST_USE;
+
+/* ---- the CPU's memory for asynchronous copies.  A storage of it; like any other where the device has no host_alloc. */
+TD_API td_storage *td_storage_pinned(td_device device, size_t nbytes);
+TD_API bool        td_storage_is_pinned(const td_storage *storage);
 
 /* A boxed fallback for a device: copies operands to the CPU, calls the operator there, copies back what it wrote and what it
  * gives.  Register it with td_register_fallback(TD_KEY_DENSE, type, td_cpu_fallback, NULL).  Views, allocations and

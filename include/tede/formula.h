@@ -94,7 +94,10 @@ TD_API void  td_formula_text_free(char *text);
 
 /* ---- kernels */
 
-typedef enum td_dialect { TD_DIALECT_C, TD_DIALECT_OPENCL, TD_DIALECT_CUDA, TD_DIALECTS } td_dialect;
+/* TD_DIALECT_C is for loops on the CPU.  The others are one dialect for devices, C with a dozen macros (KERNEL BUFFER AT VALUES UNPACK GLOBAL SHARED
+ * GROUP LANE ITEM BARRIER ...: Note [The common dialect] in src/formula/dialect.c), which is OpenCL C, CUDA C or, one work item at a time,
+ * plain C. */
+typedef enum td_dialect { TD_DIALECT_C, TD_DIALECT_OPENCL, TD_DIALECT_CUDA, TD_DIALECT_SERIAL, TD_DIALECTS } td_dialect;
 
 /* A formula in a kernel.  The operands' values are converted to `dtype`, the result is rounded as the operator's would be before another
  * formula reads it, so a kernel gives what the calls give one after the other. */
@@ -104,7 +107,7 @@ typedef struct td_formula_call {
     const int        *operands;     /* for each: i, the kernel's i-th input, or -1 - i, the result of its i-th call, an earlier one */
 } td_formula_call;
 typedef struct td_formula_output {
-    int      call;                  /* whose result is stored */
+    int      call;                  /* whose result is stored, or -1 - i: the kernel's i-th input */
     td_dtype dtype;                 /* as what */
 } td_formula_output;
 
@@ -117,6 +120,7 @@ typedef struct td_formula_kernel {
     const td_formula_call   *calls;
     const td_formula_output *outputs;
     int                      ndim;          /* 0: all runs are contiguous; else they have so many dimensions, with strides */
+    uint32_t                 numbers;       /* a bit for each input that is one number, passed by value; on devices only */
 } td_formula_kernel;
 
 /* The source of kernels, with all that they call: it stands alone.  `more`: source of the caller's in this dialect, which is put behind; what
@@ -127,9 +131,10 @@ typedef struct td_formula_kernel {
  * In C a kernel is `void NAME(int64_t n, char *const *runs, const void *params, const int64_t *geometry)`: runs are outputs, then
  * inputs; params the calls' parameters in order, a td_scalar each; geometry, read if ndim isn't 0, the sizes, then for each
  * run its strides in elements.  Without geometry that is what the library's own loops are.
- * On devices its arguments are: int64_t n; the outputs, then the inputs, a pointer each; the parameters, a value each in the type
- * that their call computes in (float for float32 and halves, double, int32_t for narrower integers and bool too, int64_t for uint32
- * too, uint64_t); if ndim isn't 0 the geometry as in C, a struct of int64_t by value.  Any number of work items may be started. */
+ * On devices its arguments are a buffer for each output, then for each input that is no number, then a struct by value: int64_t n; if ndim
+ * isn't 0 int64_t geometry[] as in C; the inputs that are numbers; the calls' parameters in order.  Numbers have the type that their dtype is
+ * computed in (float for float32 and halves, double, int32_t for narrower integers and bool too, int64_t for uint32 too,
+ * uint64_t).  Any number of work items may be started. */
 TD_API char       *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kernel *kernels, const char *more);
 /* What to compile them with, so that results are those of the library's loops as far as functions agree. */
 TD_API const char *td_dialect_options(td_dialect dialect);

@@ -12,6 +12,8 @@
 
 static int64_t taken;
 
+void td_cpu_fallback_note(void) { __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED); }
+
 int64_t td_cpu_fallback_count(void) { return __atomic_load_n(&taken, __ATOMIC_RELAXED); }
 
 typedef struct pair { td_tensor *there, *here; bool written; } pair;
@@ -151,7 +153,7 @@ int td_cpu_fallback(const td_op *op, td_keyset keys, const td_value *arguments, 
 {
     (void)context;
     marshalled_call t = {0};
-    __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
+    td_cpu_fallback_note();
     if (td_check_same_device(op, arguments))
         return -1;
     int status = prepare(&t, op, arguments);

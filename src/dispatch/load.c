@@ -4,11 +4,15 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <tede/library.h>
 #include "dispatch/op.h"
-#include "tensor/device.h"
+#include "device/device.h"
 
+static void free_table(td_device_library **table) { free(*table); }
+#define AUTO_FREE __attribute__((cleanup(free_table)))
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 const char *td_version(void) { return TD_VERSION; }
@@ -48,7 +52,7 @@ static int check_table(const td_device_library *table, const char *from)
     if (table->abi != TD_DEVICE_ABI)
         return td_error(TD_E_RUNTIME, "%s was built for version %u of the device interface, this library has version %d", from,
                         (unsigned)table->abi, TD_DEVICE_ABI);
-    if (table->size < sizeof *table)
+    if (table->size < offsetof(td_device_library, properties))
         return td_error(TD_E_RUNTIME, "%s: its table has %u bytes, which is too short", from, (unsigned)table->size);
     const char *name = table->name;
     bool good = name && *name && !isdigit((unsigned char)*name) && strnlen(name, 16) < 16;
@@ -60,6 +64,42 @@ static int check_table(const td_device_library *table, const char *from)
     if (missing)
         return td_error(TD_E_RUNTIME, "%s: device '%s' has no function '%s'", from, name, missing);
     return 0;
+}
+
+/* Fields of the table that are all filled in or all empty. */
+#define FUNCTION(name) {#name, offsetof(td_device_library, name)}
+typedef struct function { const char *name; size_t at; } function;
+static const function page_locked[] = {FUNCTION(host_alloc), FUNCTION(host_free), {0}},
+    streams[] = {FUNCTION(stream_new), FUNCTION(stream_free), FUNCTION(stream_synchronize), FUNCTION(transfer), FUNCTION(fill), FUNCTION(event_new),
+                 FUNCTION(event_free), FUNCTION(event_record), FUNCTION(event_wait), FUNCTION(event_synchronize), FUNCTION(event_query),
+                 FUNCTION(event_time), {0}},
+    programs[] = {FUNCTION(build), FUNCTION(kernel), FUNCTION(launch), FUNCTION(program_free), {0}};
+
+static bool has(const td_device_library *table, const function *f) { return *(td_kernel const *)((const char *)table + f->at); }
+
+static int check_group(const td_device_library *table, const char *from, const function *group)
+{
+    const function *there = NULL, *missing = NULL;
+    for (const function *f = group; f->name; f++)
+        *(has(table, f) ? &there : &missing) = f;
+    return !there || !missing ? 0 : td_error(TD_E_RUNTIME, "%s: device '%s' has '%s', to which '%s' belongs, too", from, table->name, there->name,
+                                             missing->name);
+}
+
+/* A copy of all fields that this library knows, since the device's own may end earlier; NULL with an error. */
+static td_device_library *whole_table(const td_device_library *table, const char *from)
+{
+    td_device_library *whole = calloc(1, sizeof *whole);
+    if (!whole)
+        return td_fail(TD_E_MEMORY, "no memory for a device's table");
+    memcpy(whole, table, table->size < sizeof *whole ? table->size : sizeof *whole);
+    int status = check_group(whole, from, page_locked) || check_group(whole, from, streams) || check_group(whole, from, programs);
+    if (!status && whole->build && (!whole->stream_new || !whole->properties))
+        status = td_error(TD_E_RUNTIME, "%s: device '%s' has programs, to which streams and 'properties' belong", from, whole->name);
+    if (!status)
+        return whole;
+    free(whole);
+    return NULL;
 }
 
 /* The number of a name that PyTorch knows, or the first that nobody has; -1 with an error. */
@@ -75,27 +115,31 @@ static int find_type(const char *name)
 }
 
 /* With the lock held.  *started: whether code of the device may be registered. */
-static int take_in(const td_device_library *table, const char *from, bool *started)
+static int take_in(const td_device_library *given, const char *from, bool *started)
 {
-    if (check_table(table, from))
+    if (check_table(given, from))
         return -1;
-    int type = find_type(table->name);
-    if (type < 0)
+    int type = find_type(given->name);
+    AUTO_FREE td_device_library *whole = type < 0 ? NULL : whole_table(given, from);
+    const td_device_library *table = whole;
+    if (!table)
         return -1;
     td_error_clear();
     int count = table->count();
     if (count < 1 || count > INT8_MAX)
         return td_error_code() != TD_OK ? -1 : td_error(TD_E_RUNTIME, "%s: device '%s' says that there are %d of it; 1 to %d are "
                                                         "possible", from, table->name, count, INT8_MAX);
-    if (td_device_make_generators(type, count))
+    if (td_device_prepare(type, count))
         return -1;
     const char *before = td_device_name(type);
     __atomic_store_n(&td_devices[type], table, __ATOMIC_RELEASE);
     td_device_set_name(type, table->name);
     __atomic_store_n(&td_any_device, true, __ATOMIC_RELEASE);
     *started = true;
-    if (!table->start || table->start(type) == 0)
+    if (td_accelerate(type) == 0 && (!table->start || table->start(type) == 0)) {
+        whole = NULL;
         return type;
+    }
     if (td_error_code() == TD_OK)
         td_error(TD_E_RUNTIME, "%s: device '%s' could not be started, for no reason given", from, table->name);
     td_forget_device(type);

@@ -127,7 +127,8 @@ const char *td_backend_title(td_keyset keys, char *buffer, size_t size);
 /* Shows a kernel in a slot of td_key_slot's; NULL takes it away. */
 int       td_op_set_kernel(td_op *op, int slot, td_kernel kernel);
 int       td_op_set_boxed(td_op *op, int slot, td_boxed_kernel *kernel, void *context);
-/* Takes away all that is registered for a device. */
+/* Gives a device what its programs can do.  The other takes away all that is registered for one. */
+int       td_accelerate(int device);
 void      td_forget_device(int device);
 
 static inline int td_top_slot(td_keyset keys)

@@ -5,7 +5,7 @@
  * register an implementation is to put it there and to show the kernel in the device's slot of each form's row. */
 #include "dispatch/op.h"
 #include "dispatch/outputs.h"
-#include "tensor/device.h"
+#include "device/device.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -224,6 +224,22 @@ int td_register_impl(const char *op, int device, td_kernel impl) { return regist
 int td_register_boxed_impl(const char *op, int device, td_boxed_impl *impl, void *context)
 {
     return register_impl(op, device, (td_impl){.boxed = impl, .context = context});
+}
+
+/* What a device with programs has from the start: the CPU for what it has no kernel for, and elementwise operators, whose formulas are printed in
+ * its dialect (src/kernels/device/pointwise.c). */
+int td_accelerate(int device)
+{
+    if (!td_device_of(device)->launch)
+        return 0;
+    if (td_register_fallback(TD_KEY_DENSE, device, td_cpu_fallback, NULL))
+        return -1;
+    for (int i = 0; i < td_op_count(); i++) {
+        td_op *op = (td_op *)td_op_at(i);
+        if (op && op->on_strided && op->info.flags & TD_OP_POINTWISE && td_op_set_kernel(op, td_key_slot(TD_KEY_DENSE, device), op->on_strided))
+            return -1;
+    }
+    return 0;
 }
 
 bool td_op_has_impl(const td_op *op, int device)

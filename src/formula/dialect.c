@@ -3,6 +3,22 @@
 #include "formula/dialect.h"
 #include "formula/maths.h"
 
+/* Note [The common dialect]
+ * A kernel for devices is written once, in C with these macros, which each dialect defines:
+ *
+ *   KERNEL            before its name; it returns nothing
+ *   BUFFER(x)         an argument: memory of the device.  AT(T, x) is a pointer to it, of type GLOBAL T *
+ *   VALUES(T, v)      the last argument: a struct by value.  UNPACK(T, v) comes first in the body, without a semicolon
+ *   GLOBAL SHARED     before types: memory of the device; variables that a group has in common, in the body's outermost block
+ *   GROUP GROUPS      the number of the group and how many there are (int64_t)
+ *   LANE LANES        the same of the work item in its group (int)
+ *   ITEM ITEMS        the same of the work item among all (int64_t)
+ *   BARRIER           all of a group come here, and see what the others have stored in SHARED and GLOBAL memory
+ *
+ * OpenCL 1.2 has no addresses that the CPU could compute with, so a buffer comes as an object and an offset in bytes there.  On one CPU
+ * core (TD_DIALECT_SERIAL) a group is one work item, and whoever calls a kernel sets its group before: what a program does is
+ * then plain C, for sanitizers and debuggers. */
+
 /* The library's own loops are compiled with these, too: meson.build. */
 static const char c_options[] = "-std=gnu17 -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv -fno-strict-aliasing";
 
@@ -37,6 +53,23 @@ static const char c_head[] =
     "TD_MATHS float td_bits_f32(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }\n"
     "TD_MATHS uint64_t td_f64_bits(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }\n"
     "TD_MATHS double td_bits_f64(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }\n";
+static const char serial_work[] =
+    "#define KERNEL __attribute__((visibility(\"default\"))) void\n"
+    "#define GLOBAL\n"
+    "#define SHARED\n"
+    "#define BUFFER(x) char *x##_base\n"
+    "#define AT(T, x) ((T *)x##_base)\n"
+    "#define VALUES(T, v) const T *v##_values\n"
+    "#define UNPACK(T, v) const T v = *v##_values;\n"
+    "static _Thread_local int64_t td_group, td_groups;\n"
+    "KERNEL td_set_group(int64_t group, int64_t groups) { td_group = group, td_groups = groups; }\n"
+    "#define GROUP td_group\n"
+    "#define GROUPS td_groups\n"
+    "#define LANE 0\n"
+    "#define LANES 1\n"
+    "#define ITEM td_group\n"
+    "#define ITEMS td_groups\n"
+    "#define BARRIER ((void)0)\n";
 static const td_own_piece c_own[] = {{0}};
 
 static const char opencl_head[] =
@@ -71,6 +104,21 @@ static const char opencl_head[] =
     "#define rintf rint\n"
     "#define copysignf copysign\n"
     "#define fmaf fma\n";
+static const char opencl_work[] =
+    "#define KERNEL __kernel void\n"
+    "#define GLOBAL __global\n"
+    "#define SHARED __local\n"
+    "#define BUFFER(x) __global char *x##_base, const long x##_offset\n"
+    "#define AT(T, x) ((__global T *)(x##_base + x##_offset))\n"
+    "#define VALUES(T, v) const T v\n"
+    "#define UNPACK(T, v)\n"
+    "#define GROUP ((int64_t)get_group_id(0))\n"
+    "#define GROUPS ((int64_t)get_num_groups(0))\n"
+    "#define LANE ((int)get_local_id(0))\n"
+    "#define LANES ((int)get_local_size(0))\n"
+    "#define ITEM ((int64_t)get_global_id(0))\n"
+    "#define ITEMS ((int64_t)get_global_size(0))\n"
+    "#define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)\n";
 static const td_own_piece opencl_own[] = {{0}};
 
 static const char cuda_head[] =
@@ -104,6 +152,21 @@ static const char cuda_head[] =
     "#define td_bits_f32(x) __uint_as_float(x)\n"
     "#define td_f64_bits(x) ((uint64_t)__double_as_longlong(x))\n"
     "#define td_bits_f64(x) __longlong_as_double((long long)(x))\n";
+static const char cuda_work[] =
+    "#define KERNEL extern \"C\" __global__ void\n"
+    "#define GLOBAL\n"
+    "#define SHARED __shared__\n"
+    "#define BUFFER(x) char *x##_base\n"
+    "#define AT(T, x) ((T *)x##_base)\n"
+    "#define VALUES(T, v) const T v\n"
+    "#define UNPACK(T, v)\n"
+    "#define GROUP ((int64_t)blockIdx.x)\n"
+    "#define GROUPS ((int64_t)gridDim.x)\n"
+    "#define LANE ((int)threadIdx.x)\n"
+    "#define LANES ((int)blockDim.x)\n"
+    "#define ITEM (GROUP * LANES + LANE)\n"
+    "#define ITEMS (GROUPS * LANES)\n"
+    "#define BARRIER __syncthreads()\n";
 /* By one instruction where portable code takes a dozen. */
 static const td_own_piece cuda_own[] = {
     {"td_f16_to_f32", "TD_MATHS float td_f16_to_f32(td_f16 x) { float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return y; }\n"},
@@ -113,15 +176,11 @@ static const td_own_piece cuda_own[] = {
 };
 
 const td_dialect_table td_dialect_tables[TD_DIALECTS] = {
-    [TD_DIALECT_C] = {"C", c_options, c_head, "", "", TD_NEEDS_COMPLEX | TD_NEEDS_LONG_DOUBLE | TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE,
-                      "void ", "", "for (int64_t i = 0; i < n; i++) {\n", c_own},
-    [TD_DIALECT_OPENCL] = {"OpenCL C", "-cl-std=CL1.2", opencl_head, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", "#undef half\n", TD_NEEDS_DOUBLE,
-                           "__kernel void ", "__global ",
-                           "for (int64_t i = (int64_t)get_global_id(0); i < n; i += (int64_t)get_global_size(0)) {\n", opencl_own},
-    [TD_DIALECT_CUDA] = {"CUDA C", "--fmad=false", cuda_head, "", "", TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE,
-                         "extern \"C\" __global__ void ", "",
-                         "for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {\n",
-                         cuda_own},
+    [TD_DIALECT_C] = {"C", c_options, c_head, "", "", "", TD_NEEDS_COMPLEX | TD_NEEDS_LONG_DOUBLE | TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE, c_own},
+    [TD_DIALECT_OPENCL] = {"OpenCL C", "-cl-std=CL1.2", opencl_head, opencl_work, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", "#undef half\n",
+                           TD_NEEDS_DOUBLE, opencl_own},
+    [TD_DIALECT_CUDA] = {"CUDA C", "--fmad=false", cuda_head, cuda_work, "", "", TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE, cuda_own},
+    [TD_DIALECT_SERIAL] = {"C", c_options, c_head, serial_work, "", "", TD_NEEDS_LONG_DOUBLE | TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE, c_own},
 };
 
 const char *td_dialect_options(td_dialect dialect)

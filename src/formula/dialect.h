@@ -11,12 +11,10 @@ typedef struct td_dialect_table {
     const char         *name;           /* for errors */
     const char         *options;
     const char         *head;           /* types, and what codegen/maths.py leaves to the dialect */
+    const char         *work;           /* macros for kernels: Note [The common dialect] in dialect.c */
     const char         *head_of_double; /* in front of it, if anything is a double */
     const char         *foot;           /* behind the functions of mathematics */
     uint32_t            features;       /* TD_NEEDS_* that it has */
-    const char         *kernel;         /* before a kernel's name */
-    const char         *pointer;        /* before a pointed-to type among its arguments */
-    const char         *loop;           /* over elements, up to its body */
     const td_own_piece *own;            /* ended by NULL */
 } td_dialect_table;
 

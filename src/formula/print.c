@@ -333,12 +333,12 @@ static td_dtype result_of(const td_formula_call *c)
 
 static int check_kernel(const td_formula_kernel *k)
 {
-    bool wrong = !k->name || !*k->name || k->n_inputs < 0 || k->n_calls < 1 || k->n_outputs < 1 || k->ndim < 0 || k->ndim > TD_MAX_DIMS;
+    bool wrong = !k->name || !*k->name || k->n_inputs < 0 || k->n_calls < 0 || k->n_outputs < 1 || k->ndim < 0 || k->ndim > TD_MAX_DIMS;
     for (int i = 0; !wrong && i < k->n_inputs; i++)
         wrong = (unsigned)k->inputs[i] >= TD_DTYPES || !of_dtype[k->inputs[i]].in;
     for (int i = 0; !wrong && i < k->n_outputs; i++)
-        wrong = (unsigned)k->outputs[i].dtype >= TD_DTYPES || !of_dtype[k->outputs[i].dtype].in || k->outputs[i].call < 0 ||
-                k->outputs[i].call >= k->n_calls;
+        wrong = (unsigned)k->outputs[i].dtype >= TD_DTYPES || !of_dtype[k->outputs[i].dtype].in || k->outputs[i].call >= k->n_calls ||
+                -1 - k->outputs[i].call >= k->n_inputs;
     for (int c = 0; !wrong && c < k->n_calls; c++) {
         const td_formula_call *call = &k->calls[c];
         wrong = !call->formula || (unsigned)call->dtype >= TD_DTYPES || call->formula->n_operands > TD_MOST_OPERANDS ||
@@ -404,10 +404,14 @@ static int print_call(printer *p, const td_formula_kernel *k, int c, int first_p
     return round_to(p, name, &result, result_of(call), own_halves);
 }
 
+static bool is_number(const td_formula_kernel *k, int input) { return k->numbers >> input & 1; }
+
 static int print_load(printer *p, const td_formula_kernel *k, int i)
 {
     td_dtype dtype = k->inputs[i];
     td_text_add(&p->out, "        const %s in%d = ", of_dtype[dtype].in->type, i);
+    if (is_number(k, i))
+        return td_text_add(&p->out, "values.in%d;\n", i), 0;
     const char *at = k->ndim ? "o" : "i";
     char place[24];
     snprintf(place, sizeof place, k->ndim ? "%s%d" : "%s", at, k->n_outputs + i);
@@ -426,9 +430,10 @@ static int print_store(printer *p, const td_formula_kernel *k, int i)
 {
     const td_formula_output *o = &k->outputs[i];
     char source[16], name[16];
-    snprintf(source, sizeof source, "r%d", o->call);
+    const bool copied = o->call < 0;
+    snprintf(source, sizeof source, copied ? "in%d" : "r%d", copied ? -1 - o->call : o->call);
     snprintf(name, sizeof name, "out%d", i);
-    if (convert(p, name, source, result_of(&k->calls[o->call]), o->dtype))
+    if (convert(p, name, source, copied ? k->inputs[-1 - o->call] : result_of(&k->calls[o->call]), o->dtype))
         return -1;
     td_text_add(&p->out, "        output%d[", i);
     td_text_add(&p->out, k->ndim ? "o%d] = " : "i] = ", i);
@@ -443,15 +448,16 @@ static int print_store(printer *p, const td_formula_kernel *k, int i)
     return 0;
 }
 
-static void print_parameters(printer *p, const td_formula_kernel *k, bool as_arguments)
+/* The calls' parameters: read from an array of scalars in C, members of `values` on a device. */
+static void print_parameters(printer *p, const td_formula_kernel *k, bool host)
 {
     int number = 0;
     for (int c = 0; c < k->n_calls; c++)
         for (int i = 0; i < k->calls[c].formula->n_parameters; i++, number++) {
             const compute *in = of_dtype[k->calls[c].dtype].in;
             char reader[24];
-            if (as_arguments) {
-                td_text_add(&p->out, ", const %s p%d", in->type, number);
+            if (!host) {
+                td_text_add(&p->out, "    const %s p%d = values.p%d;\n", in->type, number, number);
                 continue;
             }
             snprintf(reader, sizeof reader, "td_scalar_%s", in->suffix);
@@ -461,55 +467,79 @@ static void print_parameters(printer *p, const td_formula_kernel *k, bool as_arg
         }
 }
 
+/* What a device's kernel gets by value. */
+static void print_values(printer *p, const td_formula_kernel *k)
+{
+    int runs = k->n_outputs + k->n_inputs - __builtin_popcount(k->numbers), number = 0;
+    td_text_add(&p->out, "typedef struct {\n    int64_t n;\n");
+    if (k->ndim)
+        td_text_add(&p->out, "    int64_t geometry[%d];\n", k->ndim * (1 + runs));
+    for (int i = 0; i < k->n_inputs; i++)
+        if (is_number(k, i))
+            td_text_add(&p->out, "    %s in%d;\n", of_dtype[k->inputs[i]].in->type, i);
+    for (int c = 0; c < k->n_calls; c++)
+        for (int i = 0; i < k->calls[c].formula->n_parameters; i++)
+            td_text_add(&p->out, "    %s p%d;\n", of_dtype[k->calls[c].dtype].in->type, number++);
+    td_text_add(&p->out, "} values_of_%s;\n", k->name);
+}
+
 /* Offsets of all runs from the element's number: o0, o1, ... */
 static void print_offsets(printer *p, const td_formula_kernel *k, const char *geometry)
 {
     int runs = k->n_outputs + k->n_inputs;
     td_text_add(&p->out, "        int64_t rest = i");
     for (int r = 0; r < runs; r++)
-        td_text_add(&p->out, ", o%d = 0", r);
+        if (r < k->n_outputs || !is_number(k, r - k->n_outputs))
+            td_text_add(&p->out, ", o%d = 0", r);
     td_text_add(&p->out, ";\n");
     for (int d = k->ndim - 1; d >= 0; d--) {
         td_text_add(&p->out, "        {\n            const int64_t size = %s[%d], at = rest %% size;\n            rest /= size;\n", geometry, d);
-        for (int r = 0; r < runs; r++)
-            td_text_add(&p->out, "            o%d += at * %s[%d];\n", r, geometry, (1 + r) * k->ndim + d);
+        for (int r = 0, row = 1; r < runs; r++)
+            if (r < k->n_outputs || !is_number(k, r - k->n_outputs))
+                td_text_add(&p->out, "            o%d += at * %s[%d];\n", r, geometry, row++ * k->ndim + d);
         td_text_add(&p->out, "        }\n");
     }
 }
 
+/* The head of a kernel up to its loop's body: the name and type of each run, and where it comes from. */
+static void print_head(printer *p, const td_formula_kernel *k, bool host)
+{
+    const char *begin = "(";
+    if (!host)
+        print_values(p, k);
+    td_text_add(&p->out, host ? "void %s(int64_t n, char *const *runs, const void *params, const int64_t *geometry" : "KERNEL %s", k->name);
+    for (int r = 0; r < k->n_outputs + k->n_inputs && !host; r++)
+        if (r < k->n_outputs || !is_number(k, r - k->n_outputs)) {
+            td_text_add(&p->out, "%sBUFFER(run%d)", begin, r);
+            begin = ", ";
+        }
+    td_text_add(&p->out, host ? ")\n{\n" : ", VALUES(values_of_%s, values))\n{\n    UNPACK(values_of_%s, values)\n", k->name, k->name);
+    for (int r = 0; r < k->n_outputs + k->n_inputs; r++) {
+        const bool out = r < k->n_outputs;
+        const int number = out ? r : r - k->n_outputs;
+        const char *type = of_dtype[out ? k->outputs[r].dtype : k->inputs[number]].stored, *constant = out ? "" : "const ", *name = out ? "output" : "input";
+        if (host)
+            td_text_add(&p->out, "    %s%s *%s%d = (%s%s *)runs[%d];\n", constant, type, name, number, constant, type, r);
+        else if (out || !is_number(k, number))
+            td_text_add(&p->out, "    GLOBAL %s%s *%s%d = AT(%s%s, run%d);\n", constant, type, name, number, constant, type, r);
+    }
+    print_parameters(p, k, host);
+    if (host)
+        td_text_add(&p->out, "    (void)params, (void)geometry;\n%s    for (int64_t i = 0; i < n; i++) {\n", k->ndim ? "" : "#pragma GCC ivdep\n");
+    else
+        td_text_add(&p->out, "    for (int64_t i = ITEM; i < values.n; i += ITEMS) {\n");
+}
+
 static int print_kernel(printer *p, td_dialect dialect, const td_formula_kernel *k)
 {
-    bool host = dialect == TD_DIALECT_C;
-    int runs = k->n_outputs + k->n_inputs;
+    const bool host = dialect == TD_DIALECT_C;
     if (check_kernel(k))
         return -1;
-    if (k->ndim && !host)
-        td_text_add(&p->out, "typedef struct { int64_t at[%d]; } geometry_of_%s;\n", k->ndim * (1 + runs), k->name);
-    td_text_add(&p->out, "%s%s(%s", p->dialect->kernel, k->name, host ? "int64_t n, char *const *runs, const void *params, const int64_t *geometry" :
-                "const int64_t n");
-    for (int r = 0; r < runs && !host; r++) {
-        bool out = r < k->n_outputs;
-        td_text_add(&p->out, ", %s%s%s *%s%d", p->dialect->pointer, out ? "" : "const ", of_dtype[out ? k->outputs[r].dtype : k->inputs[r - k->n_outputs]].stored,
-                    out ? "output" : "input", out ? r : r - k->n_outputs);
-    }
-    if (!host) {
-        print_parameters(p, k, true);
-        if (k->ndim)
-            td_text_add(&p->out, ", const geometry_of_%s geometry", k->name);
-    }
-    td_text_add(&p->out, ")\n{\n");
-    for (int r = 0; r < runs && host; r++) {
-        bool out = r < k->n_outputs;
-        const char *type = of_dtype[out ? k->outputs[r].dtype : k->inputs[r - k->n_outputs]].stored, *constant = out ? "" : "const ";
-        td_text_add(&p->out, "    %s%s *%s%d = (%s%s *)runs[%d];\n", constant, type, out ? "output" : "input", out ? r : r - k->n_outputs, constant, type, r);
-    }
-    if (host) {
-        print_parameters(p, k, false);
-        td_text_add(&p->out, "    (void)params, (void)geometry;\n%s", k->ndim ? "" : "#pragma GCC ivdep\n");
-    }
-    td_text_add(&p->out, "    %s", p->dialect->loop);
+    if (host && k->numbers)
+        return td_error(TD_E_VALUE, "kernel %s: numbers by value are for devices", k->name);
+    print_head(p, k, host);
     if (k->ndim)
-        print_offsets(p, k, host ? "geometry" : "geometry.at");
+        print_offsets(p, k, host ? "geometry" : "values.geometry");
     for (int i = 0; i < k->n_inputs; i++)
         if (print_load(p, k, i))
             return -1;
@@ -541,6 +571,7 @@ static int print_pieces(printer *p, td_text *text)
             td_text_put(text, own ? own : td_maths_text + start, own ? strlen(own) : end - start);
         }
     td_text_add(text, "%s", p->dialect->foot);
+    td_text_put(text, p->dialect->work, strlen(p->dialect->work));
     return 0;
 }
 

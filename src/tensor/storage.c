@@ -9,7 +9,7 @@
  * bytes, never freed ones.  Whoever resizes sets the `data` of the tensors it knows of; the others follow when they
  * are resized themselves or their storage's bounds are asked for (td_tensor_follow). */
 #include <tede/foreign.h>
-#include "tensor/device.h"
+#include "device/device.h"
 #include "tensor/head.h"
 #include "tensor/position.h"
 #include "tensor/weak.h"
@@ -32,12 +32,7 @@ static td_storage *new_head(td_device device, size_t nbytes)
 
 static void *device_alloc(td_device device, size_t nbytes)
 {
-    if (device.type == TD_CPU)
-        return td_mem_alloc(nbytes);
-    void *block = td_device_of(device.type)->alloc(device, nbytes);
-    if (!block && td_error_code() == TD_OK)
-        return td_fail(TD_E_MEMORY, "%s: no memory for %zu bytes", td_device_name(device.type), nbytes);
-    return block;
+    return device.type == TD_CPU ? td_mem_alloc(nbytes) : td_device_block_new(device, nbytes);
 }
 
 static void device_free(td_device device, void *block, size_t nbytes)
@@ -45,7 +40,7 @@ static void device_free(td_device device, void *block, size_t nbytes)
     if (device.type == TD_CPU)
         td_mem_free(block, nbytes);
     else if (block)
-        td_device_of(device.type)->free(device, block, nbytes);
+        td_device_block_free(device, block, nbytes);
 }
 
 td_storage *td_storage_new(td_device device, size_t nbytes)
@@ -146,12 +141,41 @@ int64_t td_storage_position(const td_storage *s, const char *data)
 
 static int copy_bytes(td_device device, void *to, const void *from, size_t nbytes)
 {
-    if (device.type == TD_CPU) {
-        memcpy(to, from, nbytes);
-        return 0;
-    }
-    return td_device_of(device.type)->copy(device, to, device, from, nbytes);
+    if (device.type != TD_CPU)
+        return td_device_copy_bytes(device, to, device, from, nbytes, true);
+    memcpy(to, from, nbytes);
+    return 0;
 }
+
+/* ---- of streams, and page-locked */
+
+int td_stream_uses(td_stream *stream, const td_tensor *x)
+{
+    const td_storage *s = x->storage;
+    td_device device = td_stream_device(stream);
+    if (!s || !s->capacity || s->device.type != device.type || s->device.index != device.index)
+        return 0;
+    for (const retired *old = s->context; old; old = old->next)
+        if (td_device_block_used_on(old->data, stream))
+            return -1;
+    return td_device_block_used_on(s->data, stream);
+}
+
+td_storage *td_storage_pinned(td_device device, size_t nbytes)
+{
+    if (td_device_resolve(&device))
+        return NULL;
+    const td_device_library *library = td_device_of(device.type);
+    if (!library || !library->host_alloc || !nbytes)
+        return td_storage_new((td_device){TD_CPU, -1}, nbytes);
+    void *data = td_pinned_new(device, nbytes);
+    td_storage *s = data ? td_storage_from_memory(data, nbytes, (td_device){TD_CPU, -1}, td_pinned_free, data) : NULL;
+    if (data && !s)
+        td_pinned_free(data);
+    return s;
+}
+
+bool td_storage_is_pinned(const td_storage *s) { return s->flags & TD_STORAGE_FOREIGN && s->release == td_pinned_free; }
 
 int td_storage_resize(td_storage *s, size_t nbytes)
 {

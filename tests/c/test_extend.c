@@ -334,7 +334,9 @@ static int copy(td_device to_device, void *to, td_device from_device, const void
     return 0;
 }
 static int start(int type) { return td_register_fallback(TD_KEY_DENSE, type, td_cpu_fallback, NULL); }
-static const td_device_library plain = {TD_DEVICE_ABI, sizeof plain, "plain", count, start, take, give, copy, NULL};
+static const td_device_library plain = {
+    .abi = TD_DEVICE_ABI, .size = sizeof plain, .name = "plain", .count = count, .start = start, .alloc = take, .free = give, .copy = copy,
+};
 
 static int plain_type(void)
 {

@@ -83,8 +83,8 @@ static td_formula_kernel exp_of_sum(td_formula_call calls[2])
 
 TD_TEST(joined_formulas_are_one_kernel_in_each_dialect)
 {
-    static const char *const heads[TD_DIALECTS] = {"void exp_of_sum(int64_t n, char *const *runs", "__kernel void exp_of_sum(const int64_t n, __global float *",
-                                                   "extern \"C\" __global__ void exp_of_sum(const int64_t n, float *"};
+    static const char *const heads[TD_DIALECTS] = {"void exp_of_sum(int64_t n, char *const *runs", "KERNEL exp_of_sum(BUFFER(run0), BUFFER(run1), ",
+                                                   "#define KERNEL extern \"C\" __global__ void\n", "VALUES(values_of_exp_of_sum, values))\n{\n    UNPACK("};
     td_formula_call calls[2];
     td_formula_kernel kernel = exp_of_sum(calls);
     for (int d = 0; d < TD_DIALECTS; d++) {

@@ -28,7 +28,9 @@ static int copy(td_device to_device, void *to, td_device from_device, const void
     memcpy(to, from, n);
     return 0;
 }
-static const td_device_library library = {TD_DEVICE_ABI, sizeof library, "slab", count, NULL, take, drop, copy, NULL};
+static const td_device_library library = {
+    .abi = TD_DEVICE_ABI, .size = sizeof library, .name = "slab", .count = count, .alloc = take, .free = drop, .copy = copy,
+};
 static int calls;            /* of implementations */
 
 /* ---- elements as doubles, by their number in a shape that they broadcast to */

@@ -53,9 +53,13 @@ class Device:
         n = inputs[0].numel() if size is None else size
         outputs = [tede.zeros(n, dtype=getattr(tede, dtype)) for _, dtype in kernel.outputs]
         buffers = [self.buffer(t) for t in [*outputs, *inputs]]
-        arguments = [ctypes.c_int64(n), *buffers, *(_STORED.get(dtype, ctypes.c_int32)(value) for value, dtype in numbers)]
-        if geometry:
-            arguments.append((ctypes.c_int64 * len(geometry))(*geometry))
+        numbers = [_STORED.get(dtype, ctypes.c_int32)(value) for value, dtype in numbers]
+        members = [ctypes.c_int64(n), *([(ctypes.c_int64 * len(geometry))(*geometry)] if geometry else []), *numbers]
+
+        class Values(ctypes.Structure):
+            _fields_ = [(f"m{i}", type(member)) for i, member in enumerate(members)]
+        places = [argument for buffer in buffers for argument in (buffer, ctypes.c_int64(0))]
+        arguments = [*places, Values(*members)]
         error = ctypes.c_int()
         handle = ctypes.c_void_p(self.cl.clCreateKernel(program, kernel.name.encode(), ctypes.byref(error)))
         assert error.value == 0

@@ -340,7 +340,7 @@ __attribute__((unused)) static void *take(td_device d, size_t n) {{ (void)d; ret
 static void give(td_device d, void *p, size_t n) {{ (void)d, (void)n; free(p); }}
 static int copy(td_device a, void *to, td_device b, const void *from, size_t n) {{ (void)a, (void)b, (void)to, (void)from, (void)n; return {copy}; }}
 static int start(int type) {{ (void)type; {start}; }}
-TD_EXPORT_DEVICE = {{{abi}, {size}, {name}, count, start, {member}, give, copy, NULL}};
+TD_EXPORT_DEVICE = {{.abi = {abi}, .size = {size}, .name = {name}, .count = count, .start = start, .alloc = {member}, .free = give, .copy = copy}};
 """
 
 

@@ -10,18 +10,19 @@ import tede
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BEFORE = {
     'base': [],
-    'tensor': ['base'],
-    'dispatch': ['base', 'tensor'],
-    'formula': ['base', 'tensor', 'dispatch'],
-    'autograd': ['base', 'tensor', 'dispatch'],
-    'ops': ['base', 'tensor', 'dispatch', 'autograd'],
-    'layouts': ['base', 'tensor', 'dispatch', 'autograd', 'ops'],
+    'device': ['base'],
+    'tensor': ['base', 'device'],
+    'dispatch': ['base', 'device', 'tensor'],
+    'formula': ['base', 'device', 'tensor', 'dispatch'],
+    'autograd': ['base', 'device', 'tensor', 'dispatch'],
+    'ops': ['base', 'device', 'tensor', 'dispatch', 'autograd'],
+    'layouts': ['base', 'device', 'tensor', 'dispatch', 'autograd', 'ops'],
     'libs': ['base'],
     'io': [],
     'optim': ['base'],
-    'trace': ['base', 'tensor', 'dispatch'],
-    'transforms': ['base', 'tensor', 'dispatch', 'autograd'],
-    'kernels': ['base', 'tensor', 'libs', 'ops'],
+    'trace': ['base', 'device', 'tensor', 'dispatch'],
+    'transforms': ['base', 'device', 'tensor', 'dispatch', 'autograd'],
+    'kernels': ['base', 'device', 'tensor', 'libs', 'ops'],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 

@@ -17,6 +17,7 @@
 #include "dispatch/op.h"
 #include "dispatch/spec.h"
 #include "ops/iterate/iterator.h"
+#include "tensor/device.h"
 #include "tensor/checked.h"
 
 /* In which column a dtype is computed: see Note [Compute dtypes]. */
@@ -394,12 +395,44 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
     return status;
 }
 
+/* On the CPU for a device that can't: operands are copied there, the result is copied back. */
+static int run_on_host(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
+{
+    td_tensor *here[TD_MAX_OPERANDS] = {NULL}, *result = td_host_copy(out);
+    int status = result ? 0 : -1;
+    td_cpu_fallback_note();
+    for (int i = 0; i < op->n_in && status == 0; i++) {
+        here[i] = in[i] == out ? td_tensor_retain(result) : td_is_outside(in[i]->device) ? td_host_copy(in[i]) : td_tensor_retain(in[i]);
+        status = here[i] ? 0 : -1;
+    }
+    if (status == 0)
+        status = run_loop(op, loop, common, here, result, params) || td_copy_elements(out, result) ? -1 : 0;
+    for (int i = 0; i < op->n_in; i++)
+        td_tensor_release(here[i]);
+    td_tensor_release(result);
+    return status;
+}
+
+static int run_on_device(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
+{
+    if (out->device.type == TD_META)
+        return 0;
+    if (!td_has_programs(out->device) || (op->op && td_op_has_impl(op->op, out->device.type)))
+        return td_call_elementwise(op->op, op->choice, in, params, out);
+    td_scalar bools[8];
+    const td_scalar *numbers = params;
+    if (common == TD_BOOL)
+        numbers = as_bools(op, params, bools);
+    else if (op->alpha && is_half(common))
+        *bools = as_half(*params, common), numbers = bools;
+    const int status = td_pointwise_on_device(op, common, in, numbers, out);
+    return status == TD_DECLINED ? run_on_host(op, loop, common, in, out, params) : status;
+}
+
 /* Fill the result, which has the shape of the operands' broadcast and what dtype follows from theirs. */
 static int compute(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
 {
-    if (TD_UNLIKELY(out->device.type != TD_CPU))
-        return out->device.type == TD_META ? 0 : td_call_elementwise(op->op, op->choice, in, params, out);
-    return run_loop(op, loop, common, in, out, params);
+    return TD_UNLIKELY(out->device.type != TD_CPU) ? run_on_device(op, loop, common, in, out, params) : run_loop(op, loop, common, in, out, params);
 }
 
 /* The fast path's checks are a few loads and comparisons, since the loop over a small tensor takes no longer than they do.  Tensors

@@ -42,10 +42,17 @@ typedef struct td_pointwise {
     uint32_t           dtypes;              /* accepted dtypes after promotion: a bit each */
     uint32_t           contiguous;          /* those of them of which the result is contiguous, however the operands lie */
     const td_loop_row *rows[TD_ISAS];
-    const td_op       *op;                  /* whose implementations run on other devices; NULL: a fused gradient, on the CPU only */
+    const td_op       *op;                  /* whose implementations run on other devices, and whose formula it is; NULL: a fused gradient, on the CPU only */
     const char        *choice;              /* the value of its string parameter; or NULL */
     const char        *exact;               /* the words about an out= of another dtype (td_check_exact); NULL: what holds the result */
 } td_pointwise;
+
+/* On a device with programs, `out` having its final shape: 0; TD_DECLINED for what the device's dialect can't say or hold; -1
+ * with an error.  src/kernels/device/pointwise.c. */
+enum { TD_DECLINED = 1 };
+int td_pointwise_on_device(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params, td_tensor *out);
+/* td_copy_elements within one device, likewise. */
+int td_copy_on_device(td_tensor *dst, td_tensor *src);
 
 td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const td_scalar *params);
 /* With an output that is there: in-place (out is in[0]) or out=. */

@@ -7,6 +7,7 @@
 #include "calls_kernels_cpu_move_transfer.h"
 #include <tede/kernel.h>
 #include "base/watch.h"
+#include "ops/pointwise/pointwise.h"
 #include "tensor/device.h"
 
 /* Bytes from the first byte of a tensor's span to its first element, and in all of the span. */
@@ -24,18 +25,9 @@ static int span(const td_tensor *x, int64_t *before, int64_t *all)
     return 0;
 }
 
-/* n bytes by the library of whichever side is a device.  Where a library fails and records no error, one is recorded here. */
 static int copy_bytes(td_device to_device, void *to, td_device from_device, const void *from, int64_t n)
 {
-    const td_device_library *library = td_device_of(to_device.type > TD_META ? to_device.type : from_device.type);
-    if (n == 0)
-        return 0;
-    if (!library)
-        return td_error(TD_E_RUNTIME, "a copy between devices of which neither is loaded");
-    int status = library->copy(to_device, to, from_device, from, (size_t)n);
-    if (status != 0 && td_error_code() == TD_OK)
-        td_error(TD_E_RUNTIME, "%s: a copy of %lld bytes failed, for no reason given", library->name, (long long)n);
-    return status;
+    return td_device_copy_bytes(to_device, to, from_device, from, (size_t)n, false);
 }
 
 /* x on the CPU, a new reference: strides and the bits for conjugates and negatives stay, and what lies between the elements comes
@@ -108,6 +100,11 @@ int td_copy_across(td_tensor *dst, td_tensor *src)
         return td_error(TD_E_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
     if (to && from && dst->device.type == src->device.type && same_geometry(dst, src))
         return copy_bytes(dst->device, dst->data, src->device, src->data, dst->numel * td_itemsize(dst));
+    if (to && from && dst->device.type == src->device.type && dst->device.index == src->device.index) {
+        const int status = td_copy_on_device(dst, src);
+        if (status != TD_DECLINED)
+            return status;
+    }
     if (!from)
         return send(dst, src);
     td_tensor *here = td_host_copy(src);

@@ -1,10 +1,11 @@
-/* What is known of devices from outside while calls run: the tables by type, the current indices, the generators.
+/* What is known of devices from outside while calls run: the tables by type, the current indices, the generators, copies of bytes.
  *
  * Loading, which knows of operators too, is in src/dispatch/load.c.  A table is shown once it is whole and never taken
  * away, so reading it needs no lock. */
-#include "tensor/device.h"
+#include "device/device.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 bool td_any_device;
 const td_device_library *td_devices[TD_DEVICE_TYPES];
@@ -74,7 +75,7 @@ int td_device_synchronize(td_device device)
     return library && library->synchronize ? library->synchronize(device.index) : 0;
 }
 
-int td_device_make_generators(int type, int count)
+static int make_generators(int type, int count)
 {
     td_generator **made = calloc((size_t)count, sizeof *made);
     bool good = made != NULL;
@@ -97,4 +98,35 @@ td_generator *td_device_generator(td_device device)
     if (device.type <= TD_META || td_device_resolve(&device))
         return td_default_generator();
     return __atomic_load_n(&generators[device.type], __ATOMIC_ACQUIRE)[device.index];
+}
+
+int td_device_prepare(int type, int count)
+{
+    return make_generators(type, count) || td_streams_prepare(type, count) || td_device_memory_prepare(type, count) ? -1 : 0;
+}
+
+/* Where a library fails and records no error, one is recorded here. */
+int td_device_copy_bytes(td_device to_device, void *to, td_device from_device, const void *from, size_t nbytes, bool later)
+{
+    td_device device = to_device.type > TD_META ? to_device : from_device;
+    const td_device_library *library = td_device_of(device.type);
+    if (nbytes == 0)
+        return 0;
+    if (!library)
+        return td_error(TD_E_RUNTIME, "a copy between devices of which neither is loaded");
+    int status;
+    if (library->transfer) {
+        td_stream *stream = td_stream_current(device);
+        const bool both = to_device.type == from_device.type;
+        /* What the other index is still to do to either end comes first, and what it does next comes after. */
+        td_stream *other = both && to_device.index != from_device.index ? td_stream_current(from_device) : stream;
+        status = !stream || !other || td_stream_wait(stream, other) ||
+                 library->transfer(device, td_stream_handle(stream), to_device, to, from_device, from, nbytes, later || both) ||
+                 td_stream_wait(other, stream) ? -1 : 0;
+    } else {
+        status = library->copy(to_device, to, from_device, from, nbytes);
+    }
+    if (status != 0 && td_error_code() == TD_OK)
+        td_error(TD_E_RUNTIME, "%s: a copy of %lld bytes failed, for no reason given", library->name, (long long)nbytes);
+    return status;
 }

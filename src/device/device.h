@@ -1,0 +1,59 @@
+/* Devices from outside, as the layers see them: see <tede/device.h>. */
+#ifndef TD_DEVICE_DEVICE_H
+#define TD_DEVICE_DEVICE_H
+#include <tede/device.h>
+#include "base/base.h"
+
+/* Whether any device has been loaded. */
+extern bool td_any_device;
+/* By type; NULL where nothing is loaded.  Whole tables, however much of one the library had. */
+extern const td_device_library *td_devices[TD_DEVICE_TYPES];
+static inline const td_device_library *td_device_of(int type)
+{
+    return (unsigned)type < TD_DEVICE_TYPES ? __atomic_load_n(&td_devices[type], __ATOMIC_ACQUIRE) : NULL;
+}
+static inline bool td_is_outside(td_device device) { return device.type > TD_META; }
+/* Whether the core's kernels for accelerators run on it. */
+static inline bool td_has_programs(td_device device)
+{
+    const td_device_library *library = td_is_outside(device) ? td_device_of(device.type) : NULL;
+    return library && library->launch;
+}
+
+/* Give a device that is being loaded what each of its indices has: a generator, a first stream, a pool of memory. */
+int td_device_prepare(int type, int count);
+int td_streams_prepare(int type, int count);
+int td_device_memory_prepare(int type, int count);
+
+/* ---- memory of devices, and page-locked memory of the CPU: src/device/memory.c, src/device/pinned.c */
+
+/* A block for the current stream; NULL with an error. */
+void *td_device_block_new(td_device device, size_t nbytes);
+void  td_device_block_free(td_device device, void *block, size_t nbytes);
+/* The live block that starts at this address is used on the stream, too. */
+int   td_device_block_used_on(void *block, td_stream *stream);
+
+void *td_pinned_new(td_device device, size_t nbytes);
+void  td_pinned_free(void *block);
+int   td_pinned_used_on(void *block, td_stream *stream);
+/* Return unused page-locked memory to the device. */
+void  td_pinned_empty(void);
+
+/* ---- copies of bytes, ordered on the current stream of the device that takes part; between two indices, of the target.
+ * `later`: memory on the CPU is page-locked and stays until the stream has passed. */
+int td_device_copy_bytes(td_device to_device, void *to, td_device from_device, const void *from, size_t nbytes, bool later);
+
+/* ---- programs: src/device/program.c */
+
+/* A kernel that is built when it is first asked for.  Kernels of a device are told apart by `key`; `source` prints the text with
+ * the kernel `name` in it (td_formula_print).  NULL with an error.  What is returned stays for ever. */
+typedef char *td_kernel_source(td_device device, const void *context);
+void *td_device_kernel(td_device device, const void *key, size_t key_size, const char *name, td_kernel_source *source, const void *context);
+/* How many work items a group of the device's has. */
+int   td_device_lanes(td_device device);
+/* The device's library is asked once. */
+const td_device_properties *td_device_known(td_device device);
+/* A loop over n elements on the current stream. */
+int   td_device_launch(td_device device, void *kernel, int64_t groups, int n_arguments, const td_kernel_argument *arguments);
+
+#endif

@@ -1,0 +1,250 @@
+/* Programs of devices: source text, built when a kernel of it is first asked for and kept: in the process by a key, and on disk
+ * by the text, the device and its driver, since building takes a hundred times as long as loading.
+ *
+ * The files lie in $TEDE_KERNEL_CACHE, else $XDG_CACHE_HOME/tede/kernels, else ~/.cache/tede/kernels; an empty TEDE_KERNEL_CACHE keeps
+ * none.  A file is written beside its place and moved there, so that whoever reads sees all of it or nothing; it holds a checksum, and one
+ * that doesn't fit is built anew. */
+#include "device/device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <tede/formula.h>
+#include <unistd.h>
+
+typedef struct built {
+    struct built *next;
+    uint64_t      hash;
+    td_device     device;
+    void         *kernel;
+    size_t        key_size;
+    char          key[];
+} built;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static built         **table;
+static size_t          table_size, n_built;
+static td_device_properties *known[TD_DEVICE_TYPES][INT8_MAX];
+
+/* FNV-1a. */
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001B3u;
+    return hash;
+}
+static uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(hash, text, strlen(text) + 1); }
+
+/* ---- what a device is */
+
+int td_device_properties_of(td_device device, td_device_properties *properties)
+{
+    if (td_device_resolve(&device))
+        return -1;
+    const td_device_library *library = td_device_of(device.type);
+    if (!library)
+        return td_error(TD_E_VALUE, "%s is no device from outside", td_device_name(device.type));
+    *properties = (td_device_properties){.size = sizeof *properties};
+    if (library->properties && library->properties(device.index, properties))
+        return -1;
+    if (!*properties->name)
+        snprintf(properties->name, sizeof properties->name, "%s", library->name);
+    size_t unused, total;
+    if (!properties->memory && library->memory_info) {
+        if (library->memory_info(device.index, &unused, &total))
+            return -1;
+        properties->memory = total;
+    }
+    properties->units = properties->units < 1 ? 1 : properties->units;
+    properties->lanes = properties->lanes < 1 ? 1 : properties->lanes;
+    return 0;
+}
+
+const td_device_properties *td_device_known(td_device device)
+{
+    td_device_properties *have = __atomic_load_n(&known[device.type][device.index], __ATOMIC_ACQUIRE);
+    if (have)
+        return have;
+    td_device_properties *made = malloc(sizeof *made);
+    if (!made || td_device_properties_of(device, made)) {
+        if (!made)
+            td_error(TD_E_MEMORY, "no memory for a device's properties");
+        free(made);
+        return NULL;
+    }
+    if (!__atomic_compare_exchange_n(&known[device.type][device.index], &have, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
+        free(made);
+        return have;
+    }
+    return made;
+}
+
+int td_device_lanes(td_device device)
+{
+    const td_device_properties *properties = td_device_known(device);
+    return properties ? properties->lanes : -1;
+}
+
+/* ---- on disk */
+
+/* The folder with a `/` behind it, made if need be; false if nothing is to be kept. */
+static bool cache_folder(char *folder, size_t size)
+{
+    const char *asked = getenv("TEDE_KERNEL_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int length = asked ? snprintf(folder, size, "%s/", asked) : cache && *cache ? snprintf(folder, size, "%s/tede/kernels/", cache)
+                 : home && *home ? snprintf(folder, size, "%s/.cache/tede/kernels/", home) : 0;
+    if ((asked && !*asked) || length <= 0 || (size_t)length >= size)
+        return false;
+    for (char *c = strchr(folder + 1, '/'); c; c = strchr(c + 1, '/')) {
+        *c = 0;
+        int status = mkdir(folder, 0700);
+        *c = '/';
+        if (status && errno != EEXIST)
+            return false;
+    }
+    return true;
+}
+
+typedef struct file_head { uint64_t magic, size, checksum; } file_head;
+#define FILE_MAGIC 0x3162696e65646574u          /* "tedenib1" */
+
+static bool read_file(const char *path, td_binary *binary)
+{
+    FILE *file = fopen(path, "rb");
+    file_head head;
+    struct stat info;
+    bool good = file && fread(&head, sizeof head, 1, file) == 1 && head.magic == FILE_MAGIC && !fstat(fileno(file), &info) &&
+                head.size == (uint64_t)info.st_size - sizeof head && (binary->data = malloc(head.size ? head.size : 1));
+    if (good) {
+        binary->size = head.size;
+        good = fread(binary->data, 1, head.size, file) == head.size && hash_bytes(head.magic, binary->data, head.size) == head.checksum;
+    }
+    if (file)
+        fclose(file);
+    if (!good) {
+        free(binary->data);
+        *binary = (td_binary){0};
+    }
+    return good;
+}
+
+static void write_file(const char *path, const td_binary *binary)
+{
+    char beside[1100];
+    static unsigned count;
+    snprintf(beside, sizeof beside, "%s.%ld.%u", path, (long)getpid(), __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED));
+    FILE *file = fopen(beside, "wb");
+    file_head head = {FILE_MAGIC, binary->size, hash_bytes(FILE_MAGIC, binary->data, binary->size)};
+    bool good = file && fwrite(&head, sizeof head, 1, file) == 1 && fwrite(binary->data, 1, binary->size, file) == binary->size;
+    good = file && fclose(file) == 0 && good;
+    if (!good || rename(beside, path))
+        unlink(beside);
+}
+
+/* ---- building */
+
+static void *build(td_device device, const char *text)
+{
+    const td_device_library *library = td_device_of(device.type);
+    const td_device_properties *properties = td_device_known(device);
+    if (!properties)
+        return NULL;
+    const char *options = td_dialect_options((td_dialect)properties->dialect);
+    char path[1024] = "";
+    const bool on_disk = cache_folder(path, sizeof path - 40);
+    uint64_t hashes[2] = {0xCBF29CE484222325u, 0x84222325CBF29CE4u};
+    for (int i = 0; i < 2; i++)
+        hashes[i] = hash_text(hash_text(hash_text(hash_text(hash_text(hashes[i], library->name), properties->name), properties->driver), options), text);
+    sprintf(path + strlen(path), "%016llx%016llx", (unsigned long long)hashes[0], (unsigned long long)hashes[1]);
+    td_binary binary = {0};
+    void *program = NULL;
+    if (on_disk && read_file(path, &binary)) {
+        program = library->build(device, text, options, &binary);
+        free(binary.data);
+        binary = (td_binary){0};
+        if (!program)
+            td_error_clear();
+    }
+    if (!program && (program = library->build(device, text, options, &binary)) && on_disk && binary.data)
+        write_file(path, &binary);
+    free(binary.data);
+    if (!program && td_error_code() == TD_OK)
+        td_error(TD_E_RUNTIME, "%s: a program can't be built, for no reason given", library->name);
+    return program;
+}
+
+static int grow_table(void)
+{
+    size_t size = table_size ? 2 * table_size : 256;
+    built **bigger = calloc(size, sizeof *bigger);
+    if (!bigger)
+        return td_error(TD_E_MEMORY, "no memory for the table of kernels");
+    for (size_t i = 0; i < table_size; i++)
+        for (built *b = table[i], *next; b; b = next) {
+            next = b->next;
+            b->next = bigger[b->hash & (size - 1)];
+            bigger[b->hash & (size - 1)] = b;
+        }
+    free(table);
+    table = bigger;
+    table_size = size;
+    return 0;
+}
+
+/* With the lock held, so that a kernel is built once; calls for kernels that are there wait for it. */
+static void *make(td_device device, uint64_t hash, const void *key, size_t key_size, const char *name, td_kernel_source *source, const void *context)
+{
+    const td_device_library *library = td_device_of(device.type);
+    if (n_built >= table_size && grow_table())
+        return NULL;
+    built *b = malloc(sizeof *b + key_size);
+    if (!b)
+        return td_fail(TD_E_MEMORY, "no memory for a kernel's record");
+    char *text = source(device, context);
+    void *program = text ? build(device, text) : NULL;
+    *b = (built){.hash = hash, .device = device, .key_size = key_size, .kernel = program ? library->kernel(device, program, name) : NULL};
+    memcpy(b->key, key, key_size);
+    td_formula_text_free(text);
+    if (!b->kernel) {
+        if (program) {
+            library->program_free(device, program);
+            if (td_error_code() == TD_OK)
+                td_error(TD_E_RUNTIME, "%s: a program has no kernel '%s'", library->name, name);
+        }
+        free(b);
+        return NULL;
+    }
+    b->next = table[hash & (table_size - 1)];
+    table[hash & (table_size - 1)] = b;
+    n_built++;
+    return b->kernel;
+}
+
+void *td_device_kernel(td_device device, const void *key, size_t key_size, const char *name, td_kernel_source *source, const void *context)
+{
+    uint64_t hash = hash_bytes(hash_bytes(0xCBF29CE484222325u, &device, sizeof device), key, key_size);
+    hash ^= hash >> 29;
+    pthread_mutex_lock(&lock);
+    built *b = table_size ? table[hash & (table_size - 1)] : NULL;
+    while (b && (b->hash != hash || b->key_size != key_size || b->device.type != device.type || b->device.index != device.index ||
+                 memcmp(b->key, key, key_size)))
+        b = b->next;
+    void *kernel = b ? b->kernel : make(device, hash, key, key_size, name, source, context);
+    pthread_mutex_unlock(&lock);
+    return kernel;
+}
+
+int td_device_launch(td_device device, void *kernel, int64_t groups, int n_arguments, const td_kernel_argument *arguments)
+{
+    const td_device_library *library = td_device_of(device.type);
+    const td_device_properties *properties = td_device_known(device);
+    td_stream *stream = td_stream_current(device);
+    if (!properties || !stream)
+        return -1;
+    int status = library->launch(device, td_stream_handle(stream), kernel, groups, properties->lanes, n_arguments, arguments);
+    return status && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a kernel can't be launched, for no reason given", library->name) : status;
+}

@@ -1,0 +1,213 @@
+/* Streams and events: queues of a device's work, and places in them.
+ *
+ * A stream that nobody holds any more is parked, not freed, and the next one that is asked for takes its place.  So memory that was
+ * freed in the order of a stream stays reusable, and there are as many streams as were ever held at a time.
+ *
+ * A device without streams of its own has one, on which `synchronize` waits for everything. */
+#include "device/device.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct td_stream {
+    td_device  device;
+    int        priority;
+    int64_t    id;
+    void      *handle;
+    int64_t    refcount;
+    td_stream *next;            /* of those of its device */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static td_stream      *firsts[TD_DEVICE_TYPES];         /* an array by index */
+
+/* The streams that a thread has chosen: few, so they are looked through.  They aren't held, since none is ever freed: one that is
+ * parked meanwhile may get a second user, whose work then waits for the first one's. */
+enum { MOST_CHOSEN = 16 };
+static _Thread_local struct { int count; td_stream *streams[MOST_CHOSEN]; } chosen;
+
+int td_streams_prepare(int type, int count)
+{
+    td_stream *made = calloc((size_t)count, sizeof *made);
+    if (!made)
+        return td_error(TD_E_MEMORY, "no memory for a device's streams");
+    for (int i = 0; i < count; i++)
+        made[i] = (td_stream){.device = {(int8_t)type, (int8_t)i}, .refcount = 1};
+    __atomic_store_n(&firsts[type], made, __ATOMIC_RELEASE);
+    return 0;
+}
+
+td_stream *td_stream_first(td_device device)
+{
+    if (device.type <= TD_META)
+        return td_fail(TD_E_VALUE, "a stream belongs to a device from outside, not to %s", td_device_name(device.type));
+    return td_device_resolve(&device) ? NULL : &__atomic_load_n(&firsts[device.type], __ATOMIC_ACQUIRE)[device.index];
+}
+
+td_stream *td_stream_current(td_device device)
+{
+    td_stream *first = td_stream_first(device);
+    for (int i = 0; first && i < chosen.count; i++)
+        if (chosen.streams[i]->device.type == first->device.type && chosen.streams[i]->device.index == first->device.index)
+            return chosen.streams[i];
+    return first;
+}
+
+int td_stream_set_current(td_stream *stream)
+{
+    int at = 0;
+    while (at < chosen.count && (chosen.streams[at]->device.type != stream->device.type || chosen.streams[at]->device.index != stream->device.index))
+        at++;
+    if (at == MOST_CHOSEN)
+        return td_error(TD_E_RUNTIME, "a thread chooses streams of at most %d devices", MOST_CHOSEN);
+    chosen.streams[at] = stream;
+    chosen.count += at == chosen.count;
+    return 0;
+}
+
+td_stream *td_stream_new(td_device device, int priority)
+{
+    td_stream *first = td_stream_first(device), *found = NULL, *last = first;
+    if (!first)
+        return NULL;
+    const td_device_library *library = td_device_of(first->device.type);
+    if (!library->stream_new)
+        return td_stream_retain(first);
+    pthread_mutex_lock(&lock);
+    for (td_stream *s = first->next; s; last = s, s = s->next)
+        if (!found && s->priority == priority && __atomic_load_n(&s->refcount, __ATOMIC_ACQUIRE) == 0)
+            found = s;
+    if (found) {
+        __atomic_store_n(&found->refcount, 1, __ATOMIC_RELAXED);
+    } else if (!(found = calloc(1, sizeof *found))) {
+        td_error(TD_E_MEMORY, "no memory for a stream");
+    } else {
+        *found = (td_stream){.device = first->device, .priority = priority, .id = last->id + 1, .refcount = 1};
+        found->handle = library->stream_new(first->device, priority);
+        if (found->handle) {
+            last->next = found;
+        } else {
+            free(found);
+            found = NULL;
+            if (td_error_code() == TD_OK)
+                td_error(TD_E_RUNTIME, "%s: no new stream, for no reason given", library->name);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+td_stream *td_stream_retain(td_stream *stream)
+{
+    if (stream)
+        __atomic_fetch_add(&stream->refcount, 1, __ATOMIC_RELAXED);
+    return stream;
+}
+
+void td_stream_release(td_stream *stream)
+{
+    if (stream)
+        __atomic_fetch_sub(&stream->refcount, 1, __ATOMIC_ACQ_REL);
+}
+
+td_device td_stream_device(const td_stream *stream) { return stream->device; }
+int64_t   td_stream_id(const td_stream *stream) { return stream->id; }
+int       td_stream_priority(const td_stream *stream) { return stream->priority; }
+void     *td_stream_handle(const td_stream *stream) { return stream->handle; }
+
+int td_stream_synchronize(td_stream *stream)
+{
+    const td_device_library *library = td_device_of(stream->device.type);
+    return library->stream_synchronize ? library->stream_synchronize(stream->device, stream->handle)
+         : library->synchronize ? library->synchronize(stream->device.index) : 0;
+}
+
+int td_stream_query(td_stream *stream)
+{
+    td_event *event = td_event_new(stream->device, false);
+    int status = !event || td_event_record(event, stream) ? -1 : td_event_query(event);
+    td_event_release(event);
+    return status;
+}
+
+int td_stream_wait(td_stream *stream, td_stream *other)
+{
+    if (stream == other)
+        return 0;
+    td_event *event = td_event_new(other->device, false);
+    int status = !event || td_event_record(event, other) || td_event_wait(event, stream) ? -1 : 0;
+    td_event_release(event);
+    return status;
+}
+
+/* ---- events */
+
+struct td_event {
+    td_device device;
+    void     *handle;           /* made when it is first recorded */
+    bool      timed;
+};
+
+td_event *td_event_new(td_device device, bool timed)
+{
+    td_stream *first = td_stream_first(device);
+    td_event *event = first ? td_mem_alloc(sizeof *event) : NULL;
+    if (event)
+        *event = (td_event){first->device, NULL, timed};
+    return event;
+}
+
+void td_event_release(td_event *event)
+{
+    if (!event)
+        return;
+    if (event->handle)
+        td_device_of(event->device.type)->event_free(event->device, event->handle);
+    td_mem_free(event, sizeof *event);
+}
+
+int td_event_record(td_event *event, td_stream *stream)
+{
+    const td_device_library *library = td_device_of(event->device.type);
+    if (stream->device.type != event->device.type || stream->device.index != event->device.index) {
+        char a[32], b[32];
+        return td_error(TD_E_RUNTIME, "Event device %s does not match recording stream's device %s.", td_device_str(event->device, a),
+                        td_device_str(stream->device, b));
+    }
+    if (!library->event_new)
+        return td_stream_synchronize(stream);
+    if (!event->handle && !(event->handle = library->event_new(event->device, event->timed)))
+        return td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: no new event, for no reason given", library->name) : -1;
+    return library->event_record(event->device, event->handle, stream->handle);
+}
+
+/* A stream of another device can't be made to wait: the CPU does. */
+int td_event_wait(td_event *event, td_stream *stream)
+{
+    if (!event->handle)
+        return 0;
+    if (stream->device.type != event->device.type)
+        return td_event_synchronize(event);
+    return td_device_of(event->device.type)->event_wait(stream->device, event->handle, stream->handle);
+}
+
+int td_event_synchronize(td_event *event)
+{
+    return event->handle ? td_device_of(event->device.type)->event_synchronize(event->device, event->handle) : 0;
+}
+
+int td_event_query(td_event *event)
+{
+    return event->handle ? td_device_of(event->device.type)->event_query(event->device, event->handle) : 1;
+}
+
+int td_event_time(td_event *from, td_event *to, double *milliseconds)
+{
+    if (!from->timed || !to->timed)
+        return td_error(TD_E_VALUE, "Both events must be created with argument 'enable_timing=True'.");
+    if (!from->handle || !to->handle)
+        return td_error(TD_E_VALUE, "Both events must be recorded before calculating elapsed time.");
+    if (td_event_query(from) != 1 || td_event_query(to) != 1)
+        return td_error_code() != TD_OK ? -1 : td_error(TD_E_RUNTIME, "Both events must be completed before calculating elapsed time.");
+    return td_device_of(from->device.type)->event_time(from->device, from->handle, to->handle, milliseconds);
+}
