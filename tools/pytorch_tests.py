@@ -41,6 +41,7 @@ SCOPE = {
     "private": r"torch\._(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher",
     "torchvision": r"torchvision",
+    "how nn.functional is written": r"TestFunctionalTracing",
 }
 # What torch.testing._internal reads of the library when it is imported, and around tests: functions with their results, and other names.
 CALLED = {"_C._get_cpu_capability": "default", "_C._len_torch_function_stack": 0, "_C._get_graph_executor_optimize": True,
@@ -94,6 +95,17 @@ class StandInModule(types.ModuleType):
         return StandIn(f"{self.__name__}.{name}")
 
 
+def _find_stand_ins(core):
+    """Entries of the database of operators whose function isn't there get a stand-in."""
+    find = core._getattr_qual
+    core._getattr_qual = lambda obj, name, *default: find(obj, name, *(default or [StandIn(name)]))
+
+
+def _clear_nothing(jit_utils):
+    """There is no registry of TorchScript's classes to be cleared around tests."""
+    jit_utils.clear_class_registry = lambda: None
+
+
 class InternalFinder:
     """Finds torch.testing._internal in the folder of an installed PyTorch."""
 
@@ -105,13 +117,13 @@ class InternalFinder:
             return None
         folder = os.path.join(self._folder, *name.split(".")[2:-1])
         spec = importlib.machinery.PathFinder.find_spec(name, [folder])
-        if name.endswith("opinfo.core"):
+        change = {"core": _find_stand_ins, "jit_utils": _clear_nothing}.get(name.rpartition(".")[2])
+        if change is not None:
             execute = spec.loader.exec_module
 
             def exec_module(module):
                 execute(module)
-                find = module._getattr_qual
-                module._getattr_qual = lambda obj, name, *default: find(obj, name, *(default or [StandIn(name)]))
+                change(module)
             spec.loader.exec_module = exec_module
         return spec
 
@@ -174,6 +186,9 @@ def prepare():
                 place = _stand_in_for(place)
             if isinstance(place, StandInModule) or not hasattr(place, last):
                 setattr(place, last, _always(CALLED[name]) if name in CALLED else NAMED[name] or StandIn(name))
+        ops = sys.modules["torch"].ops
+        load = ops.load_library
+        ops.load_library = lambda path: None if "torchbind_test" in str(path) else load(path)        # classes for TorchScript
     builtins.__import__ = _patient(builtins.__import__, folders)
 
 
@@ -241,7 +256,10 @@ def _about(test):
         text = inspect.getsource(method)
     except (OSError, TypeError):
         text = ""
-    text = test.id() + "\n" + text
+    return _reason(test.id() + "\n" + text)
+
+
+def _reason(text):
     return next((reason for reason, words in SCOPE.items() if re.search(words, text)), None)
 
 
@@ -331,11 +349,13 @@ def _run_file(file, library, options, folder):
 
 
 def _report(file, ours, theirs, shown):
-    counts = collections.Counter(error for outcome, error in ours.values() if outcome == "out")
+    about = {name: error for name, (outcome, error) in ours.items() if outcome == "out"}
+    about |= {name: _reason(name) for name in set(theirs or ()) - set(ours) if _reason(name)}       # made by what isn't here
+    counts = collections.Counter(about.values())
     if theirs is None:
         passing = {name for name, (outcome, _) in ours.items() if outcome in ("pass", "fail")}
     else:
-        passing = {name for name, (outcome, _) in theirs.items() if outcome == "pass"}
+        passing = {name for name, (outcome, _) in theirs.items() if outcome == "pass"} - set(about)
     both = {name for name in passing if ours.get(name, ("missing",))[0] == "pass"}
     print(f"{file}: {len(both)} of {len(passing)} pass, {len(both) / max(1, len(passing)):.1%}"
           f" (out of scope: {dict(counts) or 'none'})")
