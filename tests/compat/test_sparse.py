@@ -684,7 +684,9 @@ def test_products_and_sums_of_other_compressed_layouts_are_refused(lib, layout, 
     assert x.sum() == 2 and (x * 2).to_dense().sum() == 4
 
 
-def test_batches_of_csr_matrices_are_not_multiplied(lib):
+def test_csr_matrices_are_multiplied_with_dense_dimensions_but_not_in_batches(lib):
+    hybrid = lib.full((2, 2, 2), 3.).to_sparse_csr(dense_dim=1)
+    assert (hybrid * hybrid).values().tolist() == [[9., 9.]] * 4
     x = lib.ones(2, 2, 2).to_sparse_csr()
     with pytest.raises(RuntimeError, match=r"conversion from Sparse to SparseCsr for input tensors with sparse_dim\(\)!=2"):
         x * x

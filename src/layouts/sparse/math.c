@@ -240,7 +240,7 @@ static int check_product_layout(const td_tensor *self, const td_tensor *other)
                         td_sparse_title(layout));
     if (layout != TD_SPARSE_CSR)
         return td_error(TD_E_RUNTIME, "Expected result Tensor to be of format CSR");
-    if (td_is_sparse(other) && self->ndim > 2)
+    if (td_is_sparse(other) && self->ndim > 2 + td_sparse_of(self)->dense_dim)
         return td_error(TD_E_RUNTIME, "coo_to_sparse_csr: conversion from Sparse to SparseCsr for input tensors with sparse_dim()!=2 is not "
                         "supported");
     return 0;
