@@ -28,7 +28,8 @@ import time
 import types
 import unittest
 
-# What a test's name or source is searched for, and what it then is about.
+# What a test's name or source is searched for, and what it then is about. Sources name dtypes and libraries that the test is
+# skipped for: these are looked for in the name alone.
 SCOPE = {
     "quantized": r"quantiz|\bqint|torch\.ao\b|fbgemm|int4|int8pack|\bqat\b",
     "nested": r"nested_tensor|NestedTensor|jagged|torch\.nested|njt",
@@ -38,11 +39,13 @@ SCOPE = {
     "CUDA's compiler": r"jiterator|triton",
     "symbolic shapes": r"ShapeEnv|SymInt|SymFloat|SymBool|symbolic_shapes|tracing_mode=.symbolic|sym_(size|int|float|numel)|[Uu]nbacked|dynamic_shape",
     "compilers": r"torch\.compile|_dynamo|_inductor|torch\.jit\.|jit_script|torchscript|TorchScript|torch\.export|capture_pre_autograd|aot_|torch\.onnx",
+    "choice of backend": r"conv_backend|ConvBackend",
     "private": r"torch\._(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher",
     "torchvision": r"torchvision",
     "how nn.functional is written": r"TestFunctionalTracing",
 }
+BY_NAME = ("mkldnn", "complex32", "float8", "CUDA's compiler")
 # What torch.testing._internal reads of the library when it is imported, and around tests: functions with their results, and other names.
 CALLED = {"_C._get_cpu_capability": "default", "_C._len_torch_function_stack": 0, "_C._get_graph_executor_optimize": True,
           "_C._get_torch_function_state": None, "_C._jit_set_num_profiled_runs": 1, "cpu._is_avx2_supported": True,
@@ -51,6 +54,7 @@ CALLED = {"_C._get_cpu_capability": "default", "_C._len_torch_function_stack": 0
 NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_dynamo": lambda fn, recursive=True: fn,
          "testing._comparison._unwrap_dtensor_for_comparison": lambda *args: args,
          "testing._comparison.TensorLikePair._check_supported": lambda self, tensor, *, id: None,
+         **{f"ao.nn.{kind}.modules.__all__": () for kind in ("qat", "quantizable", "quantized")},
          **dict.fromkeys(["_C.ScriptFunction", "_C.ScriptMethod", "_C.ScriptObject", "_C._ConvBackend", "per_tensor_affine", "_refs",
                           "cuda.jiterator", "backends.python_native", "_mkldnn"])}
 _ENVIRONMENT = "TEDE_PYTORCH_TESTS"       # what child processes have to know, as JSON
@@ -185,7 +189,7 @@ def prepare():
             except (ImportError, AttributeError):
                 place = _stand_in_for(place)
             if isinstance(place, StandInModule) or not hasattr(place, last):
-                setattr(place, last, _always(CALLED[name]) if name in CALLED else NAMED[name] or StandIn(name))
+                setattr(place, last, _always(CALLED[name]) if name in CALLED else StandIn(name) if NAMED[name] is None else NAMED[name])
         ops = sys.modules["torch"].ops
         load = ops.load_library
         ops.load_library = lambda path: None if "torchbind_test" in str(path) else load(path)        # classes for TorchScript
@@ -256,11 +260,11 @@ def _about(test):
         text = inspect.getsource(method)
     except (OSError, TypeError):
         text = ""
-    return _reason(test.id() + "\n" + text)
+    return _reason(test.id(), text)
 
 
-def _reason(text):
-    return next((reason for reason, words in SCOPE.items() if re.search(words, text)), None)
+def _reason(name, source=""):
+    return next((reason for reason, words in SCOPE.items() if re.search(words, name if reason in BY_NAME else name + "\n" + source)), None)
 
 
 def run_tests(arguments):
