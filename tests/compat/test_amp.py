@@ -111,8 +111,13 @@ def test_a_weight_is_cast_once_until_the_outermost_end(lib):
                                             ("RNNCell", "bfloat16")])
 def test_recurrent_layers_under_autocast(lib, name, expected):
     layer = getattr(lib.nn, name)(4, 4)
-    with lib.autocast("cpu"):
-        out = layer(lib.rand(2, 4) if "Cell" in name else lib.rand(2, 3, 4))
+    try:
+        with lib.autocast("cpu"):
+            out = layer(lib.rand(2, 4) if "Cell" in name else lib.rand(2, 3, 4))
+    except RuntimeError as error:
+        if "could not create a primitive descriptor" not in str(error):
+            raise
+        pytest.skip("PyTorch's oneDNN has no LSTM of bfloat16 for processors without AVX-512")
     assert (out[0] if isinstance(out, tuple) else out).dtype == getattr(lib, expected)
 
 
