@@ -7,7 +7,8 @@
  * - streams and events: work is ordered on streams that programs can make and wait for, and memory is kept for
  *   reuse in the order of the streams, counted and limited;
  * - programs (`build kernel launch`): the core's own kernels for accelerators, written once in a common dialect of C, run on it, and
- *   operators that have no such kernel come to the CPU without being registered.
+ *   operators that have no such kernel come to the CPU without being registered;
+ * - `product`: a vendor's library multiplies matrices where that is faster.
  *
  * What is worth it gets native kernels, by td_register_impl, td_register_kernel and td_register_boxed for (TD_KEY_DENSE, type).
  *
@@ -15,7 +16,7 @@
  *
  *     TD_EXPORT_DEVICE = {
  *         .abi = TD_DEVICE_ABI, .size = sizeof(td_device_library), .name = "toy", .count = count, .start = start,
- *         .alloc = alloc, .free = give_back, .copy = copy, .synchronize = synchronize,
+ *         .alloc = alloc, .free = release, .copy = copy, .synchronize = synchronize,
  *     };
  *
  * td_device_load opens it; from then on "toy:1" names a device.  A library stays loaded until the process ends.  A
@@ -69,6 +70,21 @@ typedef struct td_binary {
     size_t size;
 } td_binary;
 
+/* A batch of matrix products, c = alpha * a @ b + beta * c with a of m x k, b of k x n and c of m x n elements of one dtype, float16, bfloat16,
+ * float32 or float64.  Strides are in elements; that of the batch may be 0 for a and b.  Sums are at least float32, and so are alpha and beta.
+ * Where beta is 0, c isn't read. */
+typedef struct td_product_operand {
+    void   *data;
+    int64_t batch_stride, row_stride, column_stride;
+} td_product_operand;
+typedef struct td_product {
+    uint32_t           size;            /* sizeof(td_product): it may grow at the end */
+    td_dtype           dtype;
+    int64_t            batch, m, n, k;  /* none is 0 */
+    td_product_operand a, b, c;
+    double             alpha, beta;
+} td_product;
+
 /* Functions that fail record an error (td_error, td_fail).  `device` always has an index below count().  Any thread may
  * call any of them, also two at once. */
 typedef struct td_device_library {
@@ -121,6 +137,11 @@ typedef struct td_device_library {
     int       (*launch)(td_device device, void *stream, void *kernel, int64_t groups, int lanes, int n_arguments,
                         const td_kernel_argument *arguments);
     void      (*program_free)(td_device device, void *program);
+
+    /* ---- what a vendor's library does faster than the core's kernels; each may be NULL */
+    /* 0; 1, with no error recorded and nothing done, where there is no such library or it doesn't take these strides or this dtype: the core's
+     * kernel is launched then; -1. */
+    int       (*product)(td_device device, void *stream, const td_product *product);
 } td_device_library;
 
 /* Load a device from a shared library; its type, or -1 with an error that says what is wrong with it. */

@@ -248,3 +248,13 @@ int td_device_launch(td_device device, void *kernel, int64_t groups, int n_argum
     int status = library->launch(device, td_stream_handle(stream), kernel, groups, properties->lanes, n_arguments, arguments);
     return status && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a kernel can't be launched, for no reason given", library->name) : status;
 }
+
+int td_device_product(td_device device, const td_product *product)
+{
+    const td_device_library *library = td_device_of(device.type);
+    td_stream *stream = library->product ? td_stream_current(device) : NULL;
+    if (!library->product)
+        return 1;
+    int status = stream ? library->product(device, td_stream_handle(stream), product) : -1;
+    return status < 0 && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a product failed, for no reason given", library->name) : status;
+}
