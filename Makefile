@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan opencl-test portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -59,7 +59,8 @@ c-tests: c-programs  ## the C tests, then again with failing allocations
 # The package in a folder of its own, from another build; OpenBLAS is looked for beside it.
 define package
 	rm -rf $(1)/package && mkdir -p $(1)/package && cp -r python/tede $(1)/package/
-	cp $(1)/_C*.so $(1)/package/tede/ && mkdir $(1)/package/tede/lib && cp $(1)/lib/libtede.so $(1)/lib/libtede.so.0 $(1)/package/tede/lib/
+	cp $(1)/_C*.so $(1)/package/tede/ && mkdir -p $(1)/package/tede/lib/tede && cp $(1)/lib/libtede.so $(1)/lib/libtede.so.0 $(1)/package/tede/lib/
+	cp $(1)/lib/tede/*.so $(1)/package/tede/lib/tede/
 	mkdir $(1)/package/tede/include && ln -s $(CURDIR)/include/tede $(1)/package/tede/include/
 	mkdir -p $(1)/package/tede/lib/pkgconfig $(1)/package/tede/lib/cmake/tede
 	cp $(1)/tede.pc $(1)/package/tede/lib/pkgconfig/ && cp $(1)/tedeConfig*.cmake $(1)/package/tede/lib/cmake/tede/
@@ -137,6 +138,9 @@ tsan: $(VENV)/ready  ## eight threads that call, go backward, register and load 
 portability: $(VENV)/ready  ## the C tests with Clang, with musl, and for aarch64 in an emulator; ONLY=musl, APT=1 installs what they need
 	APT=$(APT) $(BIN)/python tools/portability.py $(BUILD) $(ONLY)
 
+opencl-test: build  ## the tests that need an OpenCL device; without one they are skipped, and counted; APT=1 installs PoCL
+	APT=$(APT) $(BIN)/python tools/opencl_test.py $(TESTS)
+
 instructions: c-programs  ## what a + b costs, with and without what may stand around a kernel, counted by callgrind
 	$(BIN)/python tools/instructions.py $(BUILD)
 
@@ -156,7 +160,7 @@ install: $(VENV)/ready  ## library, headers, pkg-config and CMake files, into PR
 uninstall:      ## take away what `make install` put there last
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-install uninstall
 	@cd "$$(sed -n 's:/include/tede/tede\.h$$::p' $(BUILD)-install/meson-logs/install-log.txt)" 2> /dev/null && \
-	    rmdir include/tede lib/cmake/tede lib/cmake lib/pkgconfig lib include 2> /dev/null || true    # those that are empty now
+	    rmdir include/tede lib/cmake/tede lib/cmake lib/pkgconfig lib/tede lib include 2> /dev/null || true    # those that are empty now
 
 debug: $(VENV)/ready  ## build without optimisation, and stop a debugger inside x + y; BATCH=1 prints the frames and ends
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-debug --buildtype=debug -Doptimization=0 -Dwheel=true \

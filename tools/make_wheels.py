@@ -44,6 +44,13 @@ assert tede.allclose(tede.linalg.inv(a) @ a, tede.eye(64, dtype=tede.float64), a
 with tempfile.NamedTemporaryFile() as file:
     tede.save(model.state_dict(), file.name)
     model.load_state_dict(tede.load(file.name))
+for name in "opencl", "cuda":
+    try:
+        module = tede.load_device(name)
+    except RuntimeError as error:           # what it opens isn't there, and it says so
+        assert str(error).startswith(name + ":"), error
+    else:
+        assert module.device_count() > 0
 with tede.explain(show=False) as e:
     x + 1
 assert e.steps[0].kernel
@@ -105,7 +112,8 @@ def check_contents(wheel):
     with zipfile.ZipFile(wheel) as file:
         names = file.namelist()
     libraries = [name for name in names if ".so" in name and "/_C." not in name]
-    assert sorted(libraries) == ["tede/lib/libtede.so", "tede/lib/libtede.so.0"], libraries
+    devices = [f"tede/lib/tede/{path.name}.so" for path in sorted((ROOT / "devices").iterdir())]
+    assert sorted(libraries) == ["tede/lib/libtede.so", "tede/lib/libtede.so.0", *devices], libraries
     headers = {pathlib.PurePath(name).name for name in names if name.startswith("tede/include/tede/") and not name.endswith("/")}
     assert headers == {path.name for path in (ROOT / "include/tede").glob("*.h*")}
     for needed in ("LICENSE", "tedeConfig.cmake", "tede.pc", "py.typed"):

@@ -1,16 +1,17 @@
-/* OpenCL as a device: "opencl:0" and so on are the OpenCL 1.2 devices of all platforms, in their order.
+/* OpenCL as a device: "opencl:0" and so on are the OpenCL 1.2 devices of all platforms, in their order.  TEDE_OPENCL_PARTS=n divides each
+ * into n devices of as many compute units, where it can be divided.
  *
- *     cc -shared -fPIC opencl.c -o opencl_device.so $(python -m tede.config --cflags --libs) -lOpenCL
+ *     cc -shared -fPIC opencl.c api.c -o opencl.so $(python -m tede.config --cflags --libs)
  *
- * and in Python tede.load_device("./opencl_device.so").  Built against tede's installed headers only; kernels come from the core.
+ * and in Python tede.load_device("./opencl.so").  Built against tede's installed headers only; kernels come from the core.
  *
  * OpenCL 1.2 has no addresses that the CPU could compute with.  So a block has an address in a range that is reserved and can't be
  * read, and each use looks up the block that an address lies in: a buffer and an offset.  The core asks for few large blocks, so the
  * table is a short sorted array.
  *
  * A stream is an in-order queue.  Errors of a queue are met by the next call that waits. */
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
+#include "api.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,53 +20,81 @@
 #include <tede/device.h>
 #include <tede/formula.h>
 
-enum { MOST = 16 };
-static struct index { cl_device_id device; cl_context context; cl_command_queue first; } indices[MOST];
+enum { MOST = 32 };
+static struct index { cl_device_id device; cl_context context; cl_command_queue first; size_t allocated; } indices[MOST];
 static int n_indices;
-static pthread_once_t looked = PTHREAD_ONCE_INIT;
+static pthread_mutex_t enumerating = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t launching = PTHREAD_MUTEX_INITIALIZER;   /* a kernel's arguments are set one by one */
 
 static int failed(const char *what, cl_int status)
 {
-    const cl_int memory[] = {CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_INVALID_BUFFER_SIZE};
-    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
-        if (status == memory[i])
-            return td_error(TD_E_MEMORY, "opencl: %s: out of memory (error %d)", what, (int)status);
-    return td_error(TD_E_RUNTIME, "opencl: %s failed with error %d", what, (int)status);
+    const bool memory = status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_HOST_MEMORY || status == CL_INVALID_BUFFER_SIZE;
+    if (memory)
+        return td_error(TD_E_MEMORY, "opencl: %s: out of memory (%s)", what, opencl_error(status));
+    return td_error(TD_E_RUNTIME, "opencl: %s failed: %s (%d)", what, opencl_error(status), (int)status);
 }
 #define TRY(what, call) do { cl_int status_ = (call); if (status_ != CL_SUCCESS) return failed(what, status_); } while (0)
 
 /* ---- what there is */
 
-static void look(void)
+static void add_index(cl_device_id device)
+{
+    cl_int status;
+    struct index found = {.device = device};
+    found.context = clCreateContext(NULL, 1, &device, NULL, NULL, &status);
+    if (status != CL_SUCCESS || n_indices == MOST)
+        return;
+    found.first = clCreateCommandQueue(found.context, device, CL_QUEUE_PROFILING_ENABLE, &status);
+    if (status == CL_SUCCESS)
+        indices[n_indices++] = found;
+    else
+        clReleaseContext(found.context);
+}
+
+/* A device, or its parts. */
+static void add_device(cl_device_id device)
+{
+    const char *asked = getenv("TEDE_OPENCL_PARTS");
+    const int parts = asked ? atoi(asked) : 1;
+    cl_uint units = 0, n = 0;
+    cl_device_id divided[MOST];
+    if (parts > 1 && parts <= MOST && clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL) == CL_SUCCESS &&
+        units >= (cl_uint)parts) {
+        const cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY, (cl_device_partition_property)(units / (cl_uint)parts), 0};
+        if (clCreateSubDevices(device, equally, MOST, divided, &n) != CL_SUCCESS)
+            n = 0;
+    }
+    for (cl_uint i = 0; i < n && i < (cl_uint)parts; i++)
+        add_index(divided[i]);
+    if (n == 0)
+        add_index(device);
+}
+
+static void enumerate(void)
 {
     cl_platform_id platforms[MOST];
     cl_device_id devices[MOST];
     cl_uint n_platforms = 0, n_devices;
     if (clGetPlatformIDs(MOST, platforms, &n_platforms) != CL_SUCCESS)
         return;
-    for (cl_uint p = 0; p < n_platforms && p < MOST; p++) {
-        if (clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MOST, devices, &n_devices) != CL_SUCCESS)
-            continue;
-        for (cl_uint d = 0; d < n_devices && d < MOST && n_indices < MOST; d++) {
-            cl_int status;
-            struct index found = {.device = devices[d]};
-            found.context = clCreateContext(NULL, 1, &devices[d], NULL, NULL, &status);
-            if (status != CL_SUCCESS)
-                continue;
-            found.first = clCreateCommandQueue(found.context, devices[d], CL_QUEUE_PROFILING_ENABLE, &status);
-            if (status == CL_SUCCESS)
-                indices[n_indices++] = found;
-            else
-                clReleaseContext(found.context);
-        }
-    }
+    for (cl_uint p = 0; p < n_platforms && p < MOST; p++)
+        if (clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MOST, devices, &n_devices) == CL_SUCCESS)
+            for (cl_uint d = 0; d < n_devices && d < MOST; d++)
+                add_device(devices[d]);
 }
 
+/* Looked for until something is found. */
 static int count(void)
 {
-    pthread_once(&looked, look);
-    return n_indices ? n_indices : td_error(TD_E_RUNTIME, "opencl: there is no OpenCL device; on Debian, pocl-opencl-icd is one for the CPU"), n_indices;
+    pthread_mutex_lock(&enumerating);
+    const bool open = n_indices || opencl_open() == 0;
+    if (open && !n_indices) {
+        enumerate();
+        if (!n_indices)
+            td_error(TD_E_RUNTIME, "opencl: there is no OpenCL device; on Debian, pocl-opencl-icd is one that is the CPU");
+    }
+    pthread_mutex_unlock(&enumerating);
+    return n_indices;
 }
 
 static int properties(int index, td_device_properties *p)
@@ -100,7 +129,7 @@ static int properties(int index, td_device_properties *p)
 
 typedef struct block { char *start; size_t bytes; cl_mem buffer; } block;
 static block *blocks;
-static size_t n_blocks, room;
+static size_t n_blocks, capacity;
 static pthread_mutex_t blocks_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* How many blocks start at or below an address. */
@@ -130,7 +159,7 @@ static int find(const void *at, cl_mem *buffer, size_t *offset)
     return good ? 0 : td_error(TD_E_RUNTIME, "opencl: %p is no address of the device's", at);
 }
 
-static void *take(td_device device, size_t nbytes)
+static void *alloc(td_device device, size_t nbytes)
 {
     cl_int status;
     cl_mem buffer = clCreateBuffer(indices[device.index].context, CL_MEM_READ_WRITE, nbytes, NULL, &status);
@@ -138,10 +167,10 @@ static void *take(td_device device, size_t nbytes)
         return failed("an allocation", status), NULL;
     char *start = mmap(NULL, nbytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     pthread_mutex_lock(&blocks_lock);
-    block *bigger = n_blocks < room ? blocks : realloc(blocks, (room + 64) * sizeof *blocks);
+    block *bigger = n_blocks < capacity ? blocks : realloc(blocks, (capacity + 64) * sizeof *blocks);
     bool good = start != MAP_FAILED && bigger;
     if (bigger) {
-        room = n_blocks < room ? room : room + 64;
+        capacity = n_blocks < capacity ? capacity : capacity + 64;
         blocks = bigger;
     }
     if (good) {
@@ -149,6 +178,7 @@ static void *take(td_device device, size_t nbytes)
         memmove(blocks + at + 1, blocks + at, (n_blocks - at) * sizeof *blocks);
         blocks[at] = (block){start, nbytes, buffer};
         n_blocks++;
+        indices[device.index].allocated += nbytes;
     }
     pthread_mutex_unlock(&blocks_lock);
     if (good)
@@ -159,9 +189,8 @@ static void *take(td_device device, size_t nbytes)
     return td_fail(TD_E_MEMORY, "opencl: no addresses for %zu bytes", nbytes);
 }
 
-static void give_back(td_device device, void *start, size_t nbytes)
+static void release(td_device device, void *start, size_t nbytes)
 {
-    (void)device;
     cl_mem buffer = NULL;
     pthread_mutex_lock(&blocks_lock);
     size_t i = below(start);
@@ -169,12 +198,38 @@ static void give_back(td_device device, void *start, size_t nbytes)
         buffer = blocks[i - 1].buffer;
         memmove(blocks + i - 1, blocks + i, (n_blocks - i) * sizeof *blocks);
         n_blocks--;
+        indices[device.index].allocated -= nbytes;
     }
     pthread_mutex_unlock(&blocks_lock);
     if (buffer) {
         clReleaseMemObject(buffer);
         munmap(start, nbytes);
     }
+}
+
+/* OpenCL doesn't say what others have taken. */
+static int memory_info(int index, size_t *unused, size_t *total)
+{
+    cl_ulong memory = 0;
+    TRY("reading properties", clGetDeviceInfo(indices[index].device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory, NULL));
+    pthread_mutex_lock(&blocks_lock);
+    *total = (size_t)memory;
+    *unused = indices[index].allocated < *total ? *total - indices[index].allocated : 0;
+    pthread_mutex_unlock(&blocks_lock);
+    return 0;
+}
+
+/* Any memory that stays may be read and written later.  Whole pages need no copies of their ends; what page-locking there is, is
+ * the driver's. */
+static void *host_alloc(size_t nbytes)
+{
+    void *block = NULL;
+    return posix_memalign(&block, 4096, nbytes) == 0 ? block : td_fail(TD_E_MEMORY, "opencl: no memory for %zu bytes", nbytes);
+}
+static void host_free(void *block, size_t nbytes)
+{
+    (void)nbytes;
+    free(block);
 }
 
 /* ---- streams */
@@ -376,12 +431,21 @@ static void *build(td_device device, const char *source, const char *options, td
     return NULL;
 }
 
+/* A kernel that the device can't run is refused here, by what it lacks; a launch would only say that it failed. */
 static void *kernel(td_device device, void *program, const char *name)
 {
-    (void)device;
     cl_int status;
+    cl_ulong needed = 0, local = 0;
+    cl_device_id where = indices[device.index].device;
     cl_kernel found = clCreateKernel((cl_program)program, name, &status);
-    return status == CL_SUCCESS ? found : (failed(name, status), NULL);
+    if (status != CL_SUCCESS)
+        return failed(name, status), NULL;
+    if (clGetKernelWorkGroupInfo(found, where, CL_KERNEL_LOCAL_MEM_SIZE, sizeof needed, &needed, NULL) != CL_SUCCESS ||
+        clGetDeviceInfo(where, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local, NULL) != CL_SUCCESS || needed <= local)
+        return found;
+    clReleaseKernel(found);
+    return td_fail(TD_E_RUNTIME, "opencl: kernel %s needs %llu bytes of local memory, the device has %llu", name, (unsigned long long)needed,
+                   (unsigned long long)local);
 }
 
 static int set_arguments(cl_kernel kernel, int n, const td_kernel_argument *arguments)
@@ -416,9 +480,9 @@ static int launch(td_device device, void *stream, void *kernel, int64_t groups, 
 }
 
 TD_EXPORT_DEVICE = {
-    .abi = TD_DEVICE_ABI, .size = sizeof(td_device_library), .name = "opencl", .count = count, .alloc = take, .free = give_back, .copy = copy,
-    .synchronize = synchronize, .properties = properties, .stream_new = stream_new, .stream_free = stream_free,
-    .stream_synchronize = stream_synchronize, .transfer = transfer, .fill = fill, .event_new = event_new, .event_free = event_free,
+    .abi = TD_DEVICE_ABI, .size = sizeof(td_device_library), .name = "opencl", .count = count, .alloc = alloc, .free = release, .copy = copy,
+    .synchronize = synchronize, .properties = properties, .memory_info = memory_info, .host_alloc = host_alloc, .host_free = host_free, .stream_new = stream_new,
+    .stream_free = stream_free, .stream_synchronize = stream_synchronize, .transfer = transfer, .fill = fill, .event_new = event_new, .event_free = event_free,
     .event_record = event_record, .event_wait = event_wait, .event_synchronize = event_synchronize, .event_query = event_query,
     .event_time = event_time, .build = build, .kernel = kernel, .launch = launch, .program_free = program_free,
 };

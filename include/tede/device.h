@@ -144,10 +144,15 @@ typedef struct td_device_library {
     int       (*product)(td_device device, void *stream, const td_product *product);
 } td_device_library;
 
-/* Load a device from a shared library; its type, or -1 with an error that says what is wrong with it. */
+/* Load a device from a shared library; its type, or -1 with an error that says what is wrong with it.  A path, or a device's name: the
+ * library is then <name>.so in a folder of TEDE_DEVICE_PATH or in the folder tede/ beside this library, where opencl.so and cuda.so are; a device of that
+ * name that is loaded already is found again.  PyTorch's names need no call: the first use of "opencl" or "cuda" loads them. */
 TD_API int td_device_load(const char *path);
 /* The same of a table in this program; it must stay. */
 TD_API int td_device_register(const td_device_library *library);
+
+/* Call a function after a device was loaded, by the thread that loaded it; NULL: none any more. */
+TD_API void td_device_notify(void (*loaded)(int type));
 
 /* The type of a device by name: 0 for "cpu", ...; -1 if nobody has that name, no error recorded. */
 TD_API int td_device_find(const char *name);

@@ -13,6 +13,20 @@ static int device_of(PyObject *o, td_device *device)
     return found > 0 ? 0 : -1;
 }
 
+/* Of a device that was loaded, perhaps by its first use on some thread: its module and its methods of tensors. */
+static void loaded(int type)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    char name[32];
+    PyObject *home = PyImport_ImportModule("tede._devices");
+    PyObject *module = home ? PyObject_CallMethod(home, "add_module", "s", td_device_str((td_device){(int8_t)type, -1}, name)) : NULL;
+    if (!module)
+        PyErr_WriteUnraisable(home);
+    Py_XDECREF(module);
+    Py_XDECREF(home);
+    PyGILState_Release(state);
+}
+
 static PyObject *load(PyObject *m, PyObject *o)
 {
     (void)m;
@@ -112,4 +126,8 @@ static PyMethodDef functions[] = {
     {"_cpu_fallback_count", fallbacks, METH_NOARGS, "Calls that devices from outside have left to the CPU."},
     {NULL},
 };
-int td_py_device_init(PyObject *module) { return PyModule_AddFunctions(module, functions); }
+int td_py_device_init(PyObject *module)
+{
+    td_device_notify(loaded);
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,4 +1,4 @@
-"""Devices from outside: tede.load_device(path), and the module that stands for each, tede.<name>."""
+"""Devices from outside: tede.load_device(name), and the module that stands for each, tede.<name>."""
 import types
 
 import tede
@@ -84,8 +84,13 @@ class DeviceModule(types.ModuleType):
 def load_device(path):
     """Load a device from a shared library (see <tede/device.h>); returns its module, which is tede.<name> from then on.
 
+    ``"opencl"`` and ``"cuda"`` come with tede; another name stands for <name>.so in a folder of ``TEDE_DEVICE_PATH``; all else is a path.
     Tensors and modules get a method of the device's name, as they have .cuda(), and tensors ``is_<name>``."""
-    name = _C._device_load(path)
+    return loaded[_C._device_load(path)]
+
+
+def add_module(name):
+    """What Python has of a device. Called once it is loaded, which its first use does, too."""
     module = loaded[name] = DeviceModule(name)
     setattr(tede, name, module)
 
@@ -100,7 +105,6 @@ def load_device(path):
         setattr(tede.Tensor, name, move)
         setattr(tede.Tensor, f"is_{name}", property(lambda self: self.device.type == name))
         setattr(tede.nn.Module, name, move_module)
-    return module
 
 
 def only():

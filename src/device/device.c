@@ -4,6 +4,7 @@
  * away, so reading it needs no lock. */
 #include "device/device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,12 +31,19 @@ int td_device_count(int type)
 
 int td_device_current(int type) { return type > TD_META && type < TD_DEVICE_TYPES ? current[type] : 0; }
 
-/* A device whose library isn't loaded. Programs look for PyTorch's words. */
-static int not_loaded(td_device device)
+/* A device whose library isn't loaded: the first use loads it. Programs look for PyTorch's words. */
+static int load_now(td_device device)
 {
-    char name[32];
+    char name[32], why[512] = "";
+    int status = td_device_load_type(device.type);
+    if (status == 0)
+        return 0;
+    if (status < 0 && device.type != TD_CUDA)
+        return -1;
+    if (status < 0)
+        snprintf(why, sizeof why, " (%s)", td_error_message());
     switch (device.type) {
-    case TD_CUDA: return td_error(TD_E_ASSERTION, "Torch not compiled with CUDA enabled");
+    case TD_CUDA: return td_error(TD_E_ASSERTION, "Torch not compiled with CUDA enabled%s", why);
     case TD_XPU: return td_error(TD_E_ASSERTION, "Torch not compiled with XPU enabled");
     case TD_MPS: return td_error(TD_E_RUNTIME, "PyTorch is not linked with support for mps devices");
     default: return td_error(TD_E_RUNTIME, "no memory of device %s: its library isn't loaded", td_device_str(device, name));
@@ -46,8 +54,8 @@ int td_device_resolve(td_device *device)
 {
     if (device->type <= TD_META)
         return 0;
-    if (!td_device_of(device->type))
-        return not_loaded(*device);
+    if (!td_device_of(device->type) && load_now(*device))
+        return -1;
     if (device->index < 0)
         device->index = current[device->type];
     int count = td_device_count(device->type);

@@ -20,6 +20,10 @@ static inline bool td_has_programs(td_device device)
     return library && library->launch;
 }
 
+/* Load the library that comes with tede for a type: 0; 1 where there is none, no error recorded; -1.  In src/dispatch/load.c, which knows of
+ * operators, too. */
+int td_device_load_type(int type);
+
 /* Give a device that is being loaded what each of its indices has: a generator, a first stream, a pool of memory. */
 int td_device_prepare(int type, int count);
 int td_streams_prepare(int type, int count);

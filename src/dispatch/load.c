@@ -7,7 +7,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tede/library.h>
+#include <unistd.h>
 #include "dispatch/op.h"
 #include "device/device.h"
 
@@ -148,6 +150,18 @@ static int take_in(const td_device_library *given, const char *from, bool *start
     return -1;
 }
 
+static void (*notified)(int type);
+void td_device_notify(void (*loaded)(int type)) { __atomic_store_n(&notified, loaded, __ATOMIC_RELEASE); }
+
+/* Without the lock, for what is called may load another. */
+static int announce(int type)
+{
+    void (*loaded)(int) = type < 0 ? NULL : __atomic_load_n(&notified, __ATOMIC_ACQUIRE);
+    if (loaded)
+        loaded(type);
+    return type;
+}
+
 int td_device_register(const td_device_library *table)
 {
     bool started = false;
@@ -158,14 +172,33 @@ int td_device_register(const td_device_library *table)
     pthread_mutex_lock(&lock);
     int type = take_in(table, "td_device_register", &started);
     pthread_mutex_unlock(&lock);
-    return type;
+    return announce(type);
 }
 
-int td_device_load(const char *path)
+/* ---- libraries by name */
+
+static bool is_name(const char *text)
 {
-    if (!path || !*path)
-        return td_error(TD_E_VALUE, "td_device_load: no path");
-    pthread_mutex_lock(&lock);
+    return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(text);
+}
+
+/* The file of a device's name that is there; false if there is none. */
+static bool find_library(const char *name, char *path, size_t size)
+{
+    const char *folders = getenv("TEDE_DEVICE_PATH");
+    for (const char *end; folders && *folders; folders = *end ? end + 1 : end) {
+        end = strchrnul(folders, ':');
+        if (end > folders && snprintf(path, size, "%.*s/%s.so", (int)(end - folders), folders, name) < (int)size && access(path, F_OK) == 0)
+            return true;
+    }
+    Dl_info own;
+    const char *slash = dladdr(&lock, &own) && own.dli_fname ? strrchr(own.dli_fname, '/') : NULL;
+    return slash && snprintf(path, size, "%.*s/tede/%s.so", (int)(slash - own.dli_fname), own.dli_fname, name) < (int)size && access(path, F_OK) == 0;
+}
+
+/* With the lock held. */
+static int load_file(const char *path)
+{
     bool started = false;
     int type = -1;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -180,6 +213,41 @@ int td_device_load(const char *path)
         type = take_in(table, path, &started);
     if (library && type < 0 && !started)
         dlclose(library);
-    pthread_mutex_unlock(&lock);
     return type;
+}
+
+/* The type, which may have been loaded meanwhile; -1; -2, with no error recorded, where nothing has the name. */
+static int load_name(const char *name)
+{
+    char path[4096];
+    pthread_mutex_lock(&lock);
+    int type = td_device_find(name);
+    const bool there = type > TD_META && td_device_of(type);
+    if (!there)
+        type = find_library(name, path, sizeof path) ? load_file(path) : -2;
+    pthread_mutex_unlock(&lock);
+    return there ? type : announce(type);
+}
+
+int td_device_load_type(int type)
+{
+    const char *name = td_device_name(type);
+    int loaded = name ? load_name(name) : -2;
+    return loaded == type ? 0 : loaded == -2 ? 1 : loaded < 0 ? -1 : td_error(TD_E_RUNTIME, "the library of device '%s' has device '%s' in it", name,
+                                                                              td_device_name(loaded));
+}
+
+int td_device_load(const char *path)
+{
+    if (!path || !*path)
+        return td_error(TD_E_VALUE, "td_device_load: no path");
+    if (is_name(path)) {
+        int type = load_name(path);
+        return type != -2 ? type : td_error(TD_E_VALUE, "there is no device '%s': no file %s.so in a folder of TEDE_DEVICE_PATH or beside tede's library, "
+                                            "in the folder tede/", path, path);
+    }
+    pthread_mutex_lock(&lock);
+    int type = load_file(path);
+    pthread_mutex_unlock(&lock);
+    return announce(type);
 }

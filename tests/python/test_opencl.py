@@ -1,39 +1,36 @@
-"""OpenCL as a device: devices/opencl, compiled as a user would, on whatever OpenCL device there is (PoCL will do)."""
-import ctypes.util
+"""OpenCL as a device: the library that comes with tede, on whatever OpenCL device there is (PoCL will do; `make opencl-test` sets it up)."""
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import textwrap
 
 import pytest
+from test_c_examples import CC, flags
 
 tede = pytest.importorskip("tede")
-SOURCE = pathlib.Path(__file__).resolve().parents[2] / "devices/opencl/opencl.c"
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "devices/opencl"
+
+
+def why_not():
+    """Why there is no OpenCL device, or None."""
+    try:
+        tede.load_device("opencl")
+    except RuntimeError as error:
+        if "there is no OpenCL device" not in str(error) and "there is no OpenCL loader" not in str(error):
+            raise
+        return str(error)
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    if not ctypes.util.find_library("OpenCL") or not pathlib.Path("/usr/include/CL/cl.h").exists() or not shutil.which("cc"):
-        pytest.skip("no OpenCL: its headers, loader and a device are Debian's opencl-headers, ocl-icd-opencl-dev and pocl-opencl-icd")
-    built = tmp_path_factory.mktemp("opencl") / "opencl_device.so"
-    flags = subprocess.run([sys.executable, "-m", "tede.config", "--cflags", "--libs"], capture_output=True, text=True, check=True).stdout.split()
-    subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", str(SOURCE), "-o", str(built), *flags, "-lOpenCL", "-pthread"],
-                   check=True)
-    return str(built)
-
-
-@pytest.fixture(scope="module")
-def opencl(path):
-    if not hasattr(tede, "opencl"):
-        try:
-            tede.load_device(path)
-        except RuntimeError as error:
-            if "there is no OpenCL device" not in str(error):
-                raise
-            pytest.skip(str(error))
+def opencl():
+    if why_not():
+        pytest.skip(why_not())
     return tede.opencl
+
+
+def python(code, **environment):
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env={**os.environ, **environment})
 
 
 CALLS = [
@@ -78,19 +75,129 @@ def test_what_has_no_kernel_there_comes_to_the_cpu(opencl):
     tede.testing.assert_close(model.weight.grad.cpu(), twin.weight.grad)
 
 
-def test_programs_are_kept_on_disk(path, tmp_path):
-    code = f"""
-        import tede
-        tede.load_device({path!r})
-        print((tede.ones(3, device="opencl") + 41).tolist())
-    """
-    environment = {**os.environ, "TEDE_KERNEL_CACHE": str(tmp_path / "a/b")}
-    run = lambda: subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment)     # noqa: E731
+def test_programs_are_kept_on_disk(opencl, tmp_path):
+    def run():
+        return python("import tede; print((tede.ones(3, device='opencl') + 41).tolist())", TEDE_KERNEL_CACHE=str(tmp_path / "a/b"))
     first = run()
-    if "there is no OpenCL device" in first.stderr:
-        pytest.skip("there is no OpenCL device")
     files = list((tmp_path / "a/b").iterdir())
     assert first.stdout == "[42.0, 42.0, 42.0]\n" and files, first.stderr
     for file in files:
         file.write_bytes(file.read_bytes()[:-7])            # one that doesn't fit is built anew
     assert run().stdout == "[42.0, 42.0, 42.0]\n" and len(list((tmp_path / "a/b").iterdir())) == len(files)
+
+
+def test_the_first_use_loads_it(opencl):
+    done = python("""
+        import tede
+        assert not hasattr(tede, "opencl") and not hasattr(tede.Tensor, "is_opencl")
+        x = tede.ones(3, device="opencl")
+        assert x.is_opencl and tede.ones(2).opencl().device == tede.device("opencl:0")
+        assert tede.load_device("opencl") is tede.opencl and tede.accelerator.current_accelerator().type == "opencl"
+    """)
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_is_built_as_a_user_would(opencl, tmp_path):
+    if not CC:
+        pytest.skip("no C compiler")
+    built = tmp_path / "mine.so"
+    subprocess.run([CC, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *map(str, FOLDER.glob("*.c")), "-o", str(built), *flags(), "-pthread"],
+                   check=True)
+    done = python(f"""
+        import tede
+        tede.load_device({str(built)!r})
+        print((tede.ones(3, device="opencl") + 1).tolist(), {str(built)!r} in open("/proc/self/maps").read())
+    """)
+    assert done.stdout == "[2.0, 2.0, 2.0] True\n", done.stderr
+
+
+def test_c_programs_load_it_by_name(opencl, tmp_path):
+    if not CC:
+        pytest.skip("no C compiler")
+    (tmp_path / "one.c").write_text(r"""
+        #include <stdio.h>
+        #include <tede/tede.h>
+        #include <tede/device.h>
+        int main(void)
+        {
+            int type = td_device_load("opencl"), again = td_device_load("opencl"), none = td_device_load("nothing");
+            printf("%s\n", td_error_message());
+            td_error_clear();
+            td_tensor *x = td_ones(1, (int64_t[]){3}, TD_F32, (td_device){TD_OPENCL, -1});
+            td_tensor *y = td_add_tensor(x, x, td_int(2));
+            td_tensor *sum = td_sum(y);
+            td_scalar total = {0};
+            int good = type == TD_OPENCL && again == type && none == -1 && sum && td_tensor_item(sum, &total) == 0 && total.d == 9;
+            td_tensor_release(x), td_tensor_release(y), td_tensor_release(sum);
+            return !good;
+        }
+    """)
+    subprocess.run([CC, str(tmp_path / "one.c"), "-o", str(tmp_path / "one"), *flags()], check=True)
+    done = subprocess.run([tmp_path / "one"], capture_output=True, text=True)
+    assert done.returncode == 0 and "there is no device 'nothing': no file nothing.so in a folder of TEDE_DEVICE_PATH" in done.stdout, done
+
+
+def test_what_is_declared_is_what_the_header_says(tmp_path):
+    if not CC or not pathlib.Path("/usr/include/CL/cl.h").exists():
+        pytest.skip("no compiler, or no CL/cl.h, which is in opencl-headers")
+    source = tmp_path / "compare.c"
+    source.write_text(f"""
+        #define CL_TARGET_OPENCL_VERSION 120
+        #include <CL/cl.h>
+        #define TEDE_OPENCL_COMPARE
+        #include "{FOLDER}/api.h"
+        #define NUMBER(name, number) _Static_assert(name == number, #name);
+        OPENCL_NUMBERS(NUMBER)
+        #define FUNCTION(result, name, arguments) _Static_assert(__builtin_types_compatible_p(__typeof__(name), result arguments), #name);
+        OPENCL_FUNCTIONS(FUNCTION)
+    """)
+    done = subprocess.run([CC, "-fsyntax-only", str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_a_loader_the_error_says_so(tmp_path):
+    for name in ("libOpenCL.so.1", "libOpenCL.so"):
+        (tmp_path / name).write_text("no library")
+    done = python("""
+        import tede
+        for use in (lambda: tede.load_device("opencl"), lambda: tede.ones(3, device="opencl")):
+            try:
+                use()
+            except RuntimeError as error:
+                print(error)
+    """, LD_LIBRARY_PATH=str(tmp_path))
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2 and all("there is no OpenCL loader" in line and "ocl-icd-libopencl1" in line for line in lines), done.stdout + done.stderr
+
+
+def test_without_a_device_the_error_says_so(opencl, tmp_path):
+    done = python("import tede; tede.ones(3, device='opencl')", OCL_ICD_VENDORS=str(tmp_path))
+    assert done.returncode == 1 and "RuntimeError: opencl: there is no OpenCL device; on Debian, pocl-opencl-icd is one" in done.stderr
+
+
+def test_a_device_in_parts_is_several(opencl):
+    done = python("""
+        import tede
+        n = tede.load_device("opencl").device_count()
+        if n < 2:
+            print("one part")
+            raise SystemExit
+        x = tede.arange(100000.)
+        a, b = x.to("opencl:0"), x.to("opencl:1")
+        for _ in range(20):                             # copies between two contexts come after what made their source
+            b = (a + 1).to("opencl:1") + 1
+            a = b.to("opencl:0")
+        assert tede.equal(a.cpu(), x + 40) and tede.equal(b.cpu(), x + 40) and b.device.index == 1
+        try:
+            a + b
+        except RuntimeError as error:
+            assert "opencl:0" in str(error) and "opencl:1" in str(error) and "same device" in str(error), error
+        else:
+            raise AssertionError("two devices in one call")
+        x = tede.ones(3, device="opencl:1", requires_grad=True)
+        (x.to("opencl:0") * 3).sum().backward()
+        assert x.grad.device == x.device and x.grad.tolist() == [3, 3, 3]
+    """, TEDE_OPENCL_PARTS="2")
+    if done.stdout == "one part\n":
+        pytest.skip("the device has one compute unit")
+    assert done.returncode == 0, done.stderr

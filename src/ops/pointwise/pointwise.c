@@ -240,15 +240,22 @@ static td_loop *find_loop(const td_pointwise *op, td_dtype common, const td_scal
     return loop && check_fits(op, common, params) ? NULL : loop;
 }
 
-/* Tensors without dimensions may be on another device, as in PyTorch: they stand for numbers. */
+/* Tensors without dimensions may be on a device of another type, as in PyTorch: they stand for numbers. */
 static int check_devices(const td_pointwise *op, td_tensor *const *in)
 {
-    td_device device = in[0]->device;
-    for (int i = 1; i < op->n_in; i++) {
-        if (in[i]->device.type != device.type && in[i]->ndim && in[0]->ndim) {
+    const td_tensor *outside = NULL;
+    for (int i = 0; i < op->n_in; i++) {
+        const td_tensor *first = in[0];
+        bool apart = in[i]->device.type != first->device.type && in[i]->ndim && first->ndim;
+        if (!apart && in[i]->device.type > TD_META) {
+            outside = outside ? outside : in[i];
+            apart = in[i]->device.type == outside->device.type && in[i]->device.index != outside->device.index;
+            first = outside;
+        }
+        if (apart) {
             char a[32], b[32];
             return td_error(TD_E_RUNTIME, "%s: Expected all tensors to be on the same device, but found at least two devices, %s and "
-                            "%s!", op->name, td_device_str(device, a), td_device_str(in[i]->device, b));
+                            "%s!", op->name, td_device_str(first->device, a), td_device_str(in[i]->device, b));
         }
     }
     return 0;
