@@ -95,10 +95,8 @@ static int first_failure(td_tensor *info, int64_t *batch)
         }
     return 0;
 }
-/* The operator's name chooses the sentence. "cholesky" comes before "inv" and "solve" because cholesky_inverse and
- * cholesky_solve contain those, too; what is left is an LU factorization, whose info is the position of a zero on U's
- * diagonal. */
-int td_check_info(const char *op, td_tensor *info)
+
+int td_check_info(td_factorization what, const char *op, td_tensor *info)
 {
     int64_t batch = -1;
     int code = info ? first_failure(info, &batch) : 0;
@@ -107,14 +105,18 @@ int td_check_info(const char *op, td_tensor *info)
     char where[64] = "";
     if (batch >= 0)
         snprintf(where, sizeof where, "(Batch element %" PRId64 "): ", batch);
-    if (strstr(op, "cholesky"))
+    switch (what) {
+    case TD_FACTORS_CHOLESKY:
         return td_error(TD_E_LINALG, "%s: %sThe factorization could not be completed because the input is not positive-definite (the leading "
                         "minor of order %d is not positive-definite).", op, where, code);
-    if (strstr(op, "inv"))
+    case TD_FACTORS_LU_INVERSE:
         return td_error(TD_E_LINALG, "%s: %sThe diagonal element %d is zero, the inversion could not be completed because the input matrix is "
                         "singular.", op, where, code);
-    if (strstr(op, "solve"))
+    case TD_FACTORS_LU_SOLVE:
         return td_error(TD_E_LINALG, "%s: %sThe solver failed because the input matrix is singular.", op, where);
+    case TD_FACTORS_LU:
+        break;
+    }
     return td_error(TD_E_RUNTIME, "%s: %sU[%d,%d] is zero and using it on lu_solve would result in a division by zero. If you still want to "
                     "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)", op, where, code, code);
 }
@@ -131,18 +133,13 @@ static int keep(td_tensor **results, int n, td_tensor **all, int count)
     return 0;
 }
 /* The first of an _ex operator's pair, if its info (the second) is 0 throughout. Takes over both references. */
-static td_tensor *checked(const char *op, int failed, td_tensor **pair)
+static td_tensor *checked(td_factorization what, const char *op, int failed, td_tensor **pair)
 {
     if (failed)
         return NULL;
     TD_AUTO td_tensor *info = pair[1];
     TD_AUTO td_tensor *result = pair[0];
-    return td_check_info(op, info) ? NULL : td_ref(result);
-}
-/* Of n results the last is info; all are dropped if it reports a failure. */
-static int check_errors_of(bool check, const char *op, td_tensor **results, int n)
-{
-    return check && td_check_info(op, results[n - 1]) ? td_results_drop(n, results) : 0;
+    return td_check_info(what, op, info) ? NULL : td_ref(result);
 }
 
 /* ---- Cholesky */
@@ -159,7 +156,7 @@ int td_meta_linalg_cholesky_ex(td_spec *specs, td_tensor *self, bool upper, bool
 td_tensor *td_op_linalg_cholesky(td_tensor *self, bool upper)
 {
     td_tensor *pair[2];
-    return checked("linalg.cholesky", td_linalg_cholesky_ex(pair, self, upper, false), pair);
+    return checked(TD_FACTORS_CHOLESKY, "linalg.cholesky", td_linalg_cholesky_ex(pair, self, upper, false), pair);
 }
 td_tensor *td_op_cholesky(td_tensor *self, bool upper)
 {
@@ -171,7 +168,7 @@ td_tensor *td_op_cholesky(td_tensor *self, bool upper)
         return NULL;
     if (!self->numel)           /* of any shape; a copy has a history, as the factor would */
         return td_clone_format(self, TD_CONTIGUOUS_FORMAT);
-    return checked("cholesky", td_linalg_cholesky_ex(pair, self, upper, false), pair);
+    return checked(TD_FACTORS_CHOLESKY, "cholesky", td_linalg_cholesky_ex(pair, self, upper, false), pair);
 }
 static int check_cholesky_solve(td_tensor *self, td_tensor *input2)
 {
@@ -274,8 +271,10 @@ int td_meta_linalg_lu_factor_ex(td_spec *specs, td_tensor *A, bool pivot, bool c
 int td_op_linalg_lu_factor(td_tensor **results, td_tensor *A, bool pivot)
 {
     td_tensor *all[3];
-    if (td_linalg_lu_factor_ex(all, A, pivot, false) || check_errors_of(true, "torch.linalg.lu_factor", all, 3))
+    if (td_linalg_lu_factor_ex(all, A, pivot, false))
         return -1;
+    if (td_check_info(TD_FACTORS_LU, "torch.linalg.lu_factor", all[2]))
+        return td_results_drop(3, all);
     return keep(results, 2, all, 3);
 }
 /* A row of pivots per matrix, one for each of its rows. */
@@ -445,7 +444,7 @@ int td_meta_linalg_solve_ex(td_spec *specs, td_tensor *A, td_tensor *B, bool lef
 td_tensor *td_op_linalg_solve(td_tensor *A, td_tensor *B, bool left)
 {
     td_tensor *pair[2];
-    return checked("torch.linalg.solve", td_linalg_solve_ex(pair, A, B, left, false), pair);
+    return checked(TD_FACTORS_LU_SOLVE, "torch.linalg.solve", td_linalg_solve_ex(pair, A, B, left, false), pair);
 }
 int td_meta_linalg_inv_ex(td_spec *specs, td_tensor *A, bool check_errors)
 {
@@ -459,7 +458,7 @@ int td_meta_linalg_inv_ex(td_spec *specs, td_tensor *A, bool check_errors)
 td_tensor *td_op_linalg_inv(td_tensor *A)
 {
     td_tensor *pair[2];
-    return checked("linalg.inv", td_linalg_inv_ex(pair, A, false), pair);
+    return checked(TD_FACTORS_LU_INVERSE, "linalg.inv", td_linalg_inv_ex(pair, A, false), pair);
 }
 td_tensor *td_op_inverse(td_tensor *self) { return td_linalg_inv(self); }
 

@@ -17,7 +17,15 @@ int td_check_pivots_shape(const char *op, const char *name, const td_tensor *mat
 /* 0 if factors from this mode have derivatives. */
 int td_check_qr_derivative(const char *mode, const td_tensor *Q, const td_tensor *R);
 
+/* What LAPACK's numbers are of; a number other than 0 means something else in each. */
+typedef enum td_factorization {
+    TD_FACTORS_LU,              /* position of a zero on U's diagonal */
+    TD_FACTORS_LU_SOLVE,        /* the same, met while solving */
+    TD_FACTORS_LU_INVERSE,
+    TD_FACTORS_CHOLESKY,        /* order of the leading minor that isn't positive-definite */
+} td_factorization;
+
 /* An error that names the first matrix whose factorization failed; info: LAPACK's number of each. */
-int td_check_info(const char *op, td_tensor *info);
+int td_check_info(td_factorization what, const char *op, td_tensor *info);
 
 #endif

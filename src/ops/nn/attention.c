@@ -145,12 +145,7 @@ static td_tensor *dropped(td_tensor *p, double dropout)
 {
     if (!p || dropout == 0)
         return p ? td_ref(p) : NULL;
-    const td_op *op = td_op_find("aten::dropout");
-    if (!op)
-        return td_fail(TD_E_NOT_IMPLEMENTED, "scaled_dot_product_attention: dropout is not implemented");
-    td_value result, arguments[] = {{.kind = TD_VALUE_TENSOR, .tensor = p}, {.kind = TD_VALUE_FLOAT, .number = dropout},
-                                    {.kind = TD_VALUE_BOOL, .integer = true}};
-    return td_op_call(op, arguments, &result) ? NULL : result.tensor;
+    return td_dropout(p, dropout, true);
 }
 
 /* Both factors get the root of the scale, as in PyTorch: the products round as its do.

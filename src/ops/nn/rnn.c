@@ -251,17 +251,6 @@ int td_op_rnn_layer_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_c
 
 /* ---- sequences --------------------------------------------------------------------------------------------------------- */
 
-/* dropout is found by its name and called with train = true. */
-static td_tensor *dropped(td_tensor *x, double p)
-{
-    const td_op *op = td_op_find("aten::dropout");
-    if (!op)
-        return td_fail(TD_E_NOT_IMPLEMENTED, "rnn: dropout is not implemented");
-    td_value result, arguments[] = {{.kind = TD_VALUE_TENSOR, .tensor = x}, {.kind = TD_VALUE_FLOAT, .number = p},
-                                    {.kind = TD_VALUE_BOOL, .integer = true}};
-    return td_op_call(op, arguments, &result) ? NULL : result.tensor;
-}
-
 /* What all layers of a call share. directions is 1 or 2; dropout is 0 outside of training. */
 typedef struct stack {
     const char *name;
@@ -347,7 +336,7 @@ static int run_layers(const stack *s, td_tensor *input, td_tensor *h0, td_tensor
         }
         td_tensor *next = status ? NULL : s->directions == 2 ? td_cat(2, y, 2) : td_ref(y[0]);
         if (next && s->dropout > 0 && l + 1 < s->layers) {
-            td_tensor *thinned = dropped(next, s->dropout);
+            td_tensor *thinned = td_dropout(next, s->dropout, true);
             td_tensor_release(next);
             next = thinned;
         }

@@ -57,7 +57,7 @@ int td_cpu_linalg_ldl_factor_ex(td_tensor *self, bool hermitian, bool check_erro
         if (n)
             factor("L", &n, (char *)a->data + i * b.stride, &lda, pivots + i * n, work->data, &lwork, &info[i], (size_t)1);
     }
-    return td_checked(from_columns(out0, a), check_errors, "torch.linalg.ldl_factor_ex", out2);
+    return td_checked(from_columns(out0, a), check_errors, TD_FACTORS_LU, "torch.linalg.ldl_factor_ex", out2);
 }
 
 /* LAPACK swaps whichever rows the pivots name, so they must be rows of the matrix; two negative ones side by side make a block of two. */

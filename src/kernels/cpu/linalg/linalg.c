@@ -70,7 +70,7 @@ int td_cpu_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td
     const char *op = "linalg.cholesky_ex";
     int *info = (int *)out1->data;
     if (!td_dtype_is_complex((td_dtype)self->dtype))
-        return td_checked(cholesky(self, upper, out0, info), check_errors, op, out1);
+        return td_checked(cholesky(self, upper, out0, info), check_errors, TD_FACTORS_CHOLESKY, op, out1);
     batch b = batch_of(out0);
     td_lapack_function *potrf = td_lapack("potrf", NULL, (td_dtype)self->dtype);
     if (!potrf || td_copy_elements(out0, self))
@@ -86,7 +86,7 @@ int td_cpu_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td
             put_back(a, (char *)before->data + i * b.stride, b.rows, info[i], b.item, upper);
         clear_triangle(a, b.rows, b.item, upper);
     }
-    return td_checked(0, check_errors, op, out1);
+    return td_checked(0, check_errors, TD_FACTORS_CHOLESKY, op, out1);
 }
 
 /* The factor stays in rows, so LAPACK sees its transpose: an upper one as a lower one. */
@@ -169,7 +169,7 @@ int td_cpu_linalg_lu_factor_ex(td_tensor *A, bool pivot, bool check_errors, td_t
     (void)pivot;
     const char *op = "torch.linalg.lu_factor_ex";
     if (!td_dtype_is_complex((td_dtype)A->dtype))
-        return td_checked(factor_rows(A, out0, out1, out2), check_errors, op, out2);
+        return td_checked(factor_rows(A, out0, out1, out2), check_errors, TD_FACTORS_LU, op, out2);
     td_lapack_function *getrf = td_lapack("getrf", NULL, (td_dtype)A->dtype);
     TD_AUTO td_tensor *a = getrf ? td_columns(A) : NULL;
     if (!a)
@@ -182,7 +182,7 @@ int td_cpu_linalg_lu_factor_ex(td_tensor *A, bool pivot, bool check_errors, td_t
         if (least)
             getrf(&m, &n, (char *)a->data + i * b.stride, &lda, pivots + i * least, &info[i]);
     }
-    return td_checked(from_columns(out0, a), check_errors, op, out2);
+    return td_checked(from_columns(out0, a), check_errors, TD_FACTORS_LU, op, out2);
 }
 
 /* LAPACK swaps whichever rows the pivots name. */
@@ -281,7 +281,7 @@ int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_err
         } else if (n)
             gesv(&n, &k, (char *)a->data + i * p.stride, &lda, (int *)pivots->data, (char *)x->data + i * q.stride, &lda, &info[i]);
     }
-    return td_checked(left != own ? from_columns(result, x) : td_copy_elements(result, x), check_errors, "torch.linalg.solve_ex", out1);
+    return td_checked(left != own ? from_columns(result, x) : td_copy_elements(result, x), check_errors, TD_FACTORS_LU_SOLVE, "torch.linalg.solve_ex", out1);
 }
 
 /* The solution for the identity's columns, as PyTorch does it: zeros keep their sign so. */
@@ -289,7 +289,7 @@ int td_cpu_linalg_inv_ex(td_tensor *A, bool check_errors, td_tensor *out0, td_te
 {
     TD_AUTO td_tensor *unit = td_eye(A->sizes[A->ndim - 1], (td_dtype)A->dtype, A->device);
     TD_AUTO td_tensor *b = td_expand(unit, A->ndim, A->sizes);
-    return b ? td_checked(td_cpu_linalg_solve_ex(A, b, true, false, out0, out1), check_errors, "linalg.inv_ex", out1) : -1;
+    return b ? td_checked(td_cpu_linalg_solve_ex(A, b, true, false, out0, out1), check_errors, TD_FACTORS_LU_INVERSE, "linalg.inv_ex", out1) : -1;
 }
 
 /* BLAS's trsm in the result's own memory, which holds B first.  It reads one triangle only, so the other needn't be cleared. */

@@ -21,9 +21,9 @@ static inline batch batch_of(const td_tensor *x)
     return b;
 }
 /* The end of a factorization: its status, and what info reports if `check` is set. */
-static inline int td_checked(int status, bool check, const char *op, td_tensor *info)
+static inline int td_checked(int status, bool check, td_factorization what, const char *op, td_tensor *info)
 {
-    return status || (check && td_check_info(op, info)) ? -1 : 0;
+    return status || (check && td_check_info(what, op, info)) ? -1 : 0;
 }
 static inline int at_least_one(int n) { return n > 0 ? n : 1; }
 
