@@ -162,7 +162,7 @@ static void unmap(task *t)
 }
 
 /* In the queue's order: what was asked for before may still use it. */
-static void give_back(td_device device, void *memory, size_t nbytes)
+static void free_memory(td_device device, void *memory, size_t nbytes)
 {
     pthread_mutex_lock(&blocks_lock);
     toy_live_bytes[device.index] -= (int64_t)nbytes;
@@ -332,5 +332,5 @@ static int start(int type)
 
 TD_EXPORT_DEVICE = {
     .abi = TD_DEVICE_ABI, .size = sizeof(td_device_library), .name = "toy", .count = count, .start = start, .alloc = take,
-    .free = give_back, .copy = copy, .synchronize = synchronize,
+    .free = free_memory, .copy = copy, .synchronize = synchronize,
 };

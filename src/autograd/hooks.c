@@ -139,7 +139,7 @@ static int take(snapshot *s, uint8_t *lock, td_hook **list, td_hook_kind kind)
     }
 }
 
-static void give_back(snapshot *s)
+static void snapshot_drop(snapshot *s)
 {
     for (int i = 0; i < s->count; i++) {
         leave(s->hooks[i]);
@@ -199,7 +199,7 @@ int td_hooks_run_tensor(uint8_t *lock, td_hook **list, int input, td_tensor **gr
         else if (replacement)
             status = replace(grad, replacement);
     }
-    give_back(&s);
+    snapshot_drop(&s);
     return status;
 }
 
@@ -211,7 +211,7 @@ int td_hooks_run_leaf(uint8_t *lock, td_hook **list, td_tensor *leaf)
     int status = take(&s, lock, list, TD_HOOK_LEAF);
     for (int i = 0; i < s.count && status == 0; i++)
         status = s.hooks[i]->leaf(s.hooks[i]->context, leaf);
-    give_back(&s);
+    snapshot_drop(&s);
     return status;
 }
 
@@ -269,7 +269,7 @@ int td_hooks_run_pre(td_node *node, int n, td_tensor **grads)
         status = replace_all(status, n, grads, seen + n);
         scratch_free(&room);
     }
-    give_back(&s);
+    snapshot_drop(&s);
     return status;
 }
 
@@ -291,7 +291,7 @@ int td_hooks_run_post(td_node *node, int n_results, td_tensor **results, int n_g
         status = replace_all(status, n_results, results, replacements);
         scratch_free(&room);
     }
-    give_back(&s);
+    snapshot_drop(&s);
     return status;
 }
 
@@ -364,7 +364,7 @@ int td_tensor_remove_hooks(td_tensor *x, td_drop *drop)
     for (int i = 0; i < s.count; i++)
         if (s.hooks[i]->drop == drop && (!node || s.hooks[i]->input == meta->output))
             td_hook_remove(s.hooks[i]);
-    give_back(&s);
+    snapshot_drop(&s);
     return 0;
 }
 

@@ -321,7 +321,7 @@ int64_t td_zip_offset(const td_zip *z, int64_t i)
 #ifdef TD_ZLIB
 enum { BEFORE = 16 };
 
-/* zlib's memory is the library's, too: each block lies in a storage, which it is told by. */
+/* zlib's memory is the library's, too: each block lies in a storage, whose address stands before it. */
 static void *take(void *unused, unsigned n, unsigned size)
 {
     (void)unused;

@@ -244,7 +244,7 @@ static td_tensor *lift(td_frame *f, td_level *level, td_tensor *x)
 }
 
 /* In-place operators return what they were called on, not what that was lifted to. */
-static void give_back(const td_op *op, const td_value *arguments, const td_frame *f, td_value *results)
+static void return_operands(const td_op *op, const td_value *arguments, const td_frame *f, td_value *results)
 {
     for (int r = 0; r < op->info.n_results; r++)
         for (int i = 0; results[r].kind == TD_VALUE_TENSOR && i < f->count; i++)
@@ -306,7 +306,7 @@ static int front(const td_op *op, td_keyset keys, const td_value *arguments, td_
         status = td_op_call(op, f.values, results);
         td_set_thread_masks(before);
         if (status == 0)
-            give_back(op, arguments, &f, results);
+            return_operands(op, arguments, &f, results);
     } else if (level->kind == TD_TRANSFORM_VMAP) {
         status = td_vmap_call(op, keys, level, f.values, results);
     } else if (op->info.flags & TD_OP_INPLACE && f.values[0].kind == TD_VALUE_TENSOR && !td_wrapped_at(f.values[0].tensor, level)) {
@@ -318,7 +318,7 @@ static int front(const td_op *op, td_keyset keys, const td_value *arguments, td_
                                      : (keys & around) | TD_KEYSET(TD_KEY_UNWRAP) | (history_keys(&f) & ~td_masks_now.exclude);
         status = td_op_call_keys(op, keys, f.values, results);
         if (status == 0)
-            give_back(op, arguments, &f, results);
+            return_operands(op, arguments, &f, results);
     }
     td_frame_end(&f);
     return status;

@@ -1,6 +1,6 @@
 """Sparse tensors: making them from Python's numbers, and the functions of torch.sparse.
 
-The tensors themselves are the core's (src/tensor/sparse.h); here are lists made into tensors, and the checks of invariants, which
+The tensors themselves are the core's (src/layouts/sparse/); here are lists made into tensors, and the checks of invariants, which
 are off unless asked for."""
 import contextlib
 

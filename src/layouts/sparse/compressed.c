@@ -335,7 +335,7 @@ td_tensor *td_op_row_indices(td_tensor *self) { return part(self, "row_indices",
 
 /* A coalesced COO tensor of batch dimensions, rows and columns, compressed. Each element's key is (matrix, line,
  * position across), of its block where there are blocks: sorting unique keys orders the stored values by lines, and
- * gives each element its block's number; `inside` is its place within the block. A counting pass and a running sum
+ * gives each element its block's number; `inside` is its position within the block. A counting pass and a running sum
  * over the lines make the compressed indices. CSR needs no sort, for COO's own order is that of its keys. Batches
  * must have equally many stored values, since they share one nnz. */
 static td_tensor *compress(td_tensor *x, int layout, const int64_t *blocks, td_dtype index_dtype)

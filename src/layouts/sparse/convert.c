@@ -1,6 +1,6 @@
 /* COO tensors to and from strided ones, and the elements of one at the indices of another.
  *
- * The sparse dimensions are seen as one: an element's place in it (its key) is one number, so that sorting, looking up and
+ * The sparse dimensions are seen as one: an element's position in it (its key) is one number, so that sorting, looking up and
  * adding up are what they are for rows of a matrix. */
 #include "calls_layouts_sparse_convert.h"
 #include "layouts/sparse/sparse.h"
@@ -74,7 +74,7 @@ td_tensor *td_rows_reduced(td_tensor *values, td_tensor *to, int64_t n, const ch
     return zeros && each ? td_scatter_reduce_two(zeros, 0, each, values, reduce, false) : NULL;
 }
 
-/* Keys are unique()d: sorted, they are in lexicographic order of the indices, for they are row-major places; each
+/* Keys are unique()d: sorted, they are in lexicographic order of the indices, for they are row-major positions; each
  * element's number among them says where its value is added. O(nnz log nnz) at most, and indices are recomputed from
  * the keys, so nothing of the old order is needed. */
 td_tensor *td_sparse_settled(td_tensor *x)
@@ -171,7 +171,7 @@ td_tensor *td_sparse_to_sparse_backward(td_tensor *grad, td_tensor *self)
 /* ---- at indices */
 
 /* The values that x, strided or COO, has at the keys (of its first sparse_dim dimensions). In COO a binary search for
- * each key in x's sorted keys; the place that is found may hold another key, or lie one behind the last, so places
+ * each key in x's sorted keys; the position that is found may hold another key, or lie one behind the last, so positions
  * are clamped and values with the wrong key replaced by zero. */
 static td_tensor *values_at(td_tensor *x, td_tensor *keys, int sparse_dim)
 {

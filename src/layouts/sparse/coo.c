@@ -287,7 +287,7 @@ int td_op_sparse_resize_and_clear_(td_tensor *self, int64_t n, const int64_t *si
     return none ? td_layout_take(self, none) : -1;
 }
 
-/* With elements a tensor may only grow, for those outside a smaller shape would have no place; growing sparse
+/* With elements a tensor may only grow, for those outside a smaller shape would have no position; growing sparse
  * dimensions changes no part. Growing dense ones resizes the values as a strided tensor is resized: they stay in their order in
  * memory, and what is new is zero. */
 int td_op_sparse_resize_(td_tensor *self, int64_t n, const int64_t *size, int64_t sparse_dim, int64_t dense_dim)

@@ -6,7 +6,7 @@
 #include <tede/kernel.h>
 #include "tensor/tensor.h"
 
-/* An element's place in row-major order, by Horner's rule over the dimensions: key = (i0 * size1 + i1) * size2 + i2
+/* An element's position in row-major order, by Horner's rule over the dimensions: key = (i0 * size1 + i1) * size2 + i2
  * ... One dimension at a time, since indices lie dimension by dimension, so each pass streams through memory. No key
  * overflows: each index is less than its size, and the product of the sizes was found to fit. Comparing as unsigned
  * refuses negative indices, too; this check is what keeps every later use of a key within its memory. */

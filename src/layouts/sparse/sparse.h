@@ -25,7 +25,7 @@ td_tensor *td_coo_empty(int ndim, const int64_t *sizes, int sparse_dim, td_dtype
 td_tensor *td_sparse_rows(td_tensor *x, int sparse_dim);
 /* The place of each element in the dimension of td_sparse_rows. */
 td_tensor *td_coo_places(td_tensor *x);
-/* The sums of the rows of `values` that go to each of n places. */
+/* The sums of the rows of `values` that go to each of n positions. */
 td_tensor *td_rows_added(td_tensor *values, td_tensor *to, int64_t n);
 /* The same reduced otherwise, by scatter_reduce's name for it; zero where no row goes. */
 td_tensor *td_rows_reduced(td_tensor *values, td_tensor *to, int64_t n, const char *reduce);

@@ -425,7 +425,7 @@ td_tensor *td_op_fft_rfftfreq(int64_t n, double d, td_dtype dtype, td_device dev
     return frequencies(n, d, n / 2 + 1, false, dtype, device);
 }
 
-/* fftshift moves frequency 0 to the middle, place n / 2; ifftshift (`back`) undoes it, which for odd n is another distance. */
+/* fftshift moves frequency 0 to the middle, position n / 2; ifftshift (`back`) undoes it, which for odd n is another distance. */
 static td_tensor *shift(td_tensor *x, int64_t n_dim, const int64_t *dim, bool back)
 {
     int64_t dims[TD_MAX_DIMS], shifts[TD_MAX_DIMS], n = n_dim < 0 ? x->ndim : n_dim;

@@ -130,7 +130,7 @@ int td_op_where_condition(td_tensor_list *results, td_tensor *condition) { retur
 
 /* A resolved x[indices]. forget() releases what it holds; where resolve() fails, it has done so. */
 typedef struct indexed {
-    int        n;                            /* one place per dimension of the tensor */
+    int        n;                            /* one position per dimension of the tensor */
     td_tensor *at[TD_MAX_DIMS + 1];          /* owned int64 tensors, NULL for whole dimensions */
     int        rank;                         /* of the index points */
     int64_t    points[TD_MAX_DIMS];
@@ -381,7 +381,7 @@ int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const 
         return -1;
     for (int64_t i = 0; i < n_indices && self->device.type == TD_META; i++)
         if (indices[i] != TD_NONE && indices[i]->device.type == TD_META && indices[i]->dtype == TD_BOOL)
-            return 0;           /* how many places there are nobody knows; nothing is written */
+            return 0;           /* how many positions there are nobody knows; nothing is written */
     bool expanded = td_is_expanded(self);
     if (expanded ? td_warn_expanded("index_put_", "tensor[indices] = tensor") : td_check_overlap("index_put_", self, 0, NULL))
         return -1;
@@ -470,7 +470,7 @@ int td_op_masked_fill_tensor_(td_tensor *self, td_tensor *mask, td_tensor *value
     return check_fill(self, mask, value) ? -1 : td_masked_fill_with_(self, mask, value);
 }
 
-/* The `count` elements that a mask lets through.  Each is written at the place of the next, and that place moves on only if
+/* The `count` elements that a mask lets through.  Each is written at the position of the next, which moves on only if
  * the mask says so: no branch depends on the mask, which no processor could foresee. */
 typedef struct { uint64_t half[2]; } bytes16;
 #define SELECT(T, name)                                                                    \
@@ -688,7 +688,7 @@ static td_tensor *without_zeros(td_tensor *x)
     return td_masked_fill_scalar(x, zero, td_int(1));
 }
 
-/* The gradient of scatter_reduce_once and index_reduce_once: grad itself, unless a place received more than one zero. There
+/* The gradient of scatter_reduce_once and index_reduce_once: grad itself, unless a position received more than one zero. There
  * the gradients are zero, but not their derivatives: the product of the others, in another zero. PyTorch refuses a second
  * derivative then, too. */
 td_tensor *td_op_product_of_zeros(td_tensor *grad, td_tensor *zeros, const char *name, const char *values)
@@ -706,7 +706,7 @@ td_tensor *td_op_product_of_zeros(td_tensor *grad, td_tensor *zeros, const char 
     return td_tensor_retain(grad);
 }
 
-/* The product of everything that went to a place but one element: the result by the element.  A zero is counted as one
+/* The product of everything that went to a position but one element: the result by the element.  A zero is counted as one
  * in its own gradient; a second zero in src makes the result, and so the gradients, zero. */
 static int product_gradients(const placing *w, td_tensor *grad, td_tensor *self, td_tensor *src, td_tensor *result,
                              bool include_self, td_tensor **results)
@@ -739,10 +739,10 @@ static int product_gradients(const placing *w, td_tensor *grad, td_tensor *self,
 #undef PRODUCT
 }
 
-/* sum: each element of src gets the gradient of its place. mean: the same divided by how many went there. prod: see
+/* sum: each element of src gets the gradient of its position. mean: the same divided by how many went there. prod: see
  * product_gradients. amax, amin: the gradient is shared equally among all that equal the result, self included if it took
- * part, as PyTorch does it for ties. Counts are at least 1 so that untouched places don't divide by zero. Without
- * include_self the places that were written don't depend on self, so its gradient is cleared there. */
+ * part, as PyTorch does it for ties. Counts are at least 1 so that untouched positions don't divide by zero. Without
+ * include_self the positions that were written don't depend on self, so its gradient is cleared there. */
 static int reduce_gradients(const placing *w, td_tensor *grad, td_tensor *self, td_tensor *src, const char *reduce,
                             bool include_self, td_tensor *result, td_tensor **results)
 {

@@ -294,7 +294,7 @@ td_tensor *td_op_scatter_add(td_tensor *self, int64_t dim, td_tensor *index, td_
     return finish_functional(out, out ? td_op_scatter_add_(out, dim, index, src) : 0);
 }
 
-/* ---- reductions into places: scatter_reduce and index_reduce share what happens around the placing */
+/* ---- reductions into positions: scatter_reduce and index_reduce share what happens around the placing */
 
 typedef int place_into(void *context, td_place what, td_tensor *self, td_tensor *src);
 
@@ -322,8 +322,8 @@ static int reduce_into(const char *op, td_tensor *self, td_tensor *src, const ch
         return td_error(TD_E_NOT_IMPLEMENTED, "\"scatter_gather_tensor_cpu_reduce_%s\" not implemented for '%s'", reduce,
                         td_dtype_title((td_dtype)self->dtype));
     if (!include_self) {
-        /* Written places forget self first. They start from the neutral element, 0 or 1; an extreme's depends on the dtype,
-         * so its places start from one of the elements that go there, which the second pass then meets again without
+        /* Written positions forget self first. They start from the neutral element, 0 or 1; an extreme's depends on the dtype,
+         * so its positions start from one of the elements that go there, which the second pass then meets again without
          * effect. */
         if (extreme ? place(context, TD_PLACE_SET, self, src)
                     : place_number(place, context, TD_PLACE_SET, self, src, what == TD_PLACE_MUL))
@@ -437,11 +437,19 @@ int td_warn_expanded(const char *op, const char *form)
                    "also applies to advanced indexing e.g. %s", op, form);
 }
 
-/* PyTorch's index_add_ has a separate kernel for several dimensions (`rows`), which raises RuntimeError and checks no index where
- * self has no elements; along the first or last dimension it adds up as scatter_add does (`wide`). */
-static int place_vector(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
-                        bool value, bool rows, bool wide)
+/* What differs between the index_* operators.  PyTorch's index_add_ has a separate kernel for several dimensions, which raises
+ * RuntimeError and checks no index where self has no elements; along the first or last dimension it adds up as scatter_add does. */
+typedef enum along {
+    ALONG_PLAIN = 0,
+    ALONG_ONE_VALUE = 1,        /* src is one element */
+    ALONG_ROWS = 2,             /* several dimensions' own kernel */
+    ALONG_WIDE = 4,             /* with ALONG_ROWS: halves are added up in float32 */
+} along;
+
+/* self[..., index[i], ...] = or += ... src[..., i, ...] along one dimension. */
+static int put_along(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, along how)
 {
+    const bool value = how & ALONG_ONE_VALUE, rows = how & ALONG_ROWS, wide = rows && how & ALONG_WIDE;
     int d = td_wrap_dim(dim, self->ndim);
     TD_AUTO td_tensor *at = d < 0 ? NULL : vector_index(op, index);
     if (!at || (value && td_is_expanded(self) ? td_warn_expanded(op, "tensor[mask] = scalar")
@@ -479,7 +487,7 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
     if (!near || !safe)
         return -1;
     td_picking p;
-    if (wide && is_half(self) && rows && (d == 0 || d == self->ndim - 1) && index->dtype == TD_I64) {
+    if (wide && is_half(self) && (d == 0 || d == self->ndim - 1) && index->dtype == TD_I64) {
         TD_AUTO td_tensor *sums = td_as_contiguous(self, TD_F32), *parts = td_to(near, TD_F32);
         if (!sums || !parts)
             return -1;
@@ -512,7 +520,8 @@ int td_op_index_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *
     TD_AUTO td_tensor *factor = td_wrapped_number(alpha);
     TD_AUTO td_tensor *scaled = one ? td_tensor_retain(source)
                               : source->dtype == TD_BOOL ? td_logical_and(source, factor) : td_mul(source, factor);
-    return scaled ? place_vector("index_add_", TD_PLACE_ADD, self, dim, index, scaled, false, self->ndim > 1, one) : -1;
+    along how = self->ndim <= 1 ? ALONG_PLAIN : one ? ALONG_ROWS | ALONG_WIDE : ALONG_ROWS;
+    return scaled ? put_along("index_add_", TD_PLACE_ADD, self, dim, index, scaled, how) : -1;
 }
 td_tensor *td_op_index_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_scalar alpha)
 {
@@ -523,7 +532,7 @@ int td_op_index_copy_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor 
 {
     if (index->dtype != TD_I64)
         return td_error(TD_E_RUNTIME, "index_copy_(): Expected a long tensor for index, but got %s", td_dtype_title((td_dtype)index->dtype));
-    return place_vector("index_copy_", TD_PLACE_SET, self, dim, index, source, false, false, false);
+    return put_along("index_copy_", TD_PLACE_SET, self, dim, index, source, ALONG_PLAIN);
 }
 td_tensor *td_op_index_copy(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source)
 {
@@ -543,7 +552,7 @@ int td_op_index_fill_int_tensor_(td_tensor *self, int64_t dim, td_tensor *index,
     if (cast && td_check_apart(self, index))
         return -1;
     TD_AUTO td_tensor *at = cast ? counted_from_end(index, self->ndim ? self->sizes[d] : 1) : NULL;
-    return at ? place_vector("index_fill_", TD_PLACE_SET, self, dim, at, cast, true, false, false) : -1;
+    return at ? put_along("index_fill_", TD_PLACE_SET, self, dim, at, cast, ALONG_ONE_VALUE) : -1;
 }
 int td_op_index_fill_int_scalar_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
 {
@@ -566,7 +575,7 @@ td_tensor *td_op_index_fill_int_tensor(td_tensor *self, int64_t dim, td_tensor *
 static int place_indexed(void *context, td_place what, td_tensor *self, td_tensor *src)
 {
     const place_at *p = context;
-    return place_vector(p->op, what, self, p->dim, p->index, src, false, false, false);
+    return put_along(p->op, what, self, p->dim, p->index, src, ALONG_PLAIN);
 }
 int td_op_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, const char *reduce,
                         bool include_self)

@@ -37,7 +37,7 @@ bool td_is_dense(const td_tensor *x);
 /* That an input shares no memory with `out`: an error. Only tensors without gaps are looked at; others may lie between each
  * other's elements, and callers copy what meets (td_apart). */
 int td_check_apart(const td_tensor *out, const td_tensor *input);
-/* Whether elements of x lie in one place since a dimension was expanded. */
+/* Whether elements of x share an address since a dimension was expanded. */
 bool td_is_expanded(const td_tensor *x);
 /* The warning with which PyTorch still lets `op` write to an expanded tensor; -1 if it became an error. */
 int td_warn_expanded(const char *op, const char *form);

@@ -19,9 +19,9 @@ static bool is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtyp
 
 static td_dtype search_dtype(td_dtype dtype) { return td_dtype_is_floating(dtype) ? TD_F64 : TD_I64; }
 
-/* For each of `count` values x, the first place whose element isn't before x (or, to the right, is after x), as bisection
+/* For each of `count` values x, the first position whose element isn't before x (or, to the right, is after x), as bisection
  * finds it, also where there are NaN, which nothing is before. No branch depends on an element, for nothing foresees one:
- * conditions become masks of all bits or none, and a search that is finished (open = 0) reads place 0 and stays. n is
+ * conditions become masks of all bits or none, and a search that is finished (open = 0) reads position 0 and stays. n is
  * halved until it is 0, which are as many steps as the longest search takes. What bounds this is the latency of the loads;
  * TOGETHER searches run side by side, so that none waits for another's element. */
 enum { TOGETHER = 16 };
@@ -186,7 +186,7 @@ td_tensor *td_op_bucketize_scalar(td_scalar self, td_tensor *boundaries, bool ou
 
 typedef struct membership { td_dtype kind; const void *known, *values; int64_t n; bool invert; uint8_t *to; } membership;
 
-/* An element is known if the first place that isn't before it holds an equal one. -0 equals 0; NaN equals nothing, and
+/* An element is known if the first position that isn't before it holds an equal one. -0 equals 0; NaN equals nothing, and
  * those at the end of `known` are left out of n. */
 #define MEMBERS(T)                                                                                        \
     {                                                                                                     \

@@ -237,7 +237,7 @@ static td_tensor *quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bo
         shaped = td_reshape(values, self->ndim + 1, sizes);
     } else if (dim && self->ndim) {
         TD_AUTO td_tensor *back = td_unsqueeze(values, -1);
-        /* back is (..., last dim at place d, ..., q, 1): exchange so that the 1 stands at d and q at the end. */
+        /* back is (..., last dim at position d, ..., q, 1): exchange so that the 1 stands at d and q at the end. */
         int64_t order[TD_MAX_DIMS];
         int r = back ? back->ndim : 0;
         for (int k = 0; k < r; k++)

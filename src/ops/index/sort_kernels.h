@@ -24,14 +24,14 @@ int  td_sorter_make(td_sorter *s, td_dtype dtype, int64_t n, bool descending);
 void td_sorter_free(td_sorter *s);
 /* Take a contiguous row and order all of it, equal elements as they come: the elements, and where they were. */
 void td_sorter_sort(td_sorter *s, const void *row, void *values, int64_t *indices);
-/* Take a contiguous row; then order it only so far that place k (and, smaller, those before it) are right. */
+/* Take a contiguous row; then order it only so far that position k (and, smaller, those before it) are right. */
 void td_sorter_load(td_sorter *s, const void *row);
 void td_sorter_select(td_sorter *s, int64_t k);
-/* The same for one place alone, which of equal ones it is as in PyTorch's kthvalue. */
+/* The same for one position alone, which of equal ones it is as in PyTorch's kthvalue. */
 void td_sorter_select_first(td_sorter *s, int64_t k);
 /* Take a contiguous row; the first k chosen (and in order).  These three order equal elements as PyTorch does. */
 void td_sorter_top(td_sorter *s, const void *row, int64_t k, bool sorted);
-/* Loaded rows: sorted; place k right. */
+/* Loaded rows: sorted; position k right. */
 void td_sorter_sort_unstable(td_sorter *s);
 void td_sorter_nth(td_sorter *s, int64_t k);
 /* The first n elements of the order and where they were in the row. */

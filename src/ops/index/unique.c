@@ -2,7 +2,7 @@
  * occurs (counts).
  *
  * Three methods: int64 in a narrow range are counted in a table; other elements are sorted as keys
- * (ops/index/sort_kernels.h); slices are compared lexicographically. The last two then look for places where something new
+ * (ops/index/sort_kernels.h); slices are compared lexicographically. The last two then look for positions where something new
  * starts, which is all that the consecutive forms do. Results of the others are sorted, whatever `sorted` says. */
 
 #include "calls_ops_index_unique.h"
@@ -50,7 +50,7 @@ static void find_starts(td_dtype dtype, const void *data, int64_t n, bool *start
 }
 
 /* The first element of each group, written one after the other. From the end: each element overwrites what its group has so
- * far, until the group starts and the place moves on; without a branch, for starts follow no pattern. */
+ * far, until the group starts and the position moves on; without a branch, for starts follow no pattern. */
 #define PACK(T)                                             \
     for (int64_t i = n - 1; i >= 0; i--) {                  \
         ((T *)to)[groups - 1] = ((const T *)from)[i];       \
@@ -107,7 +107,7 @@ static int collect(td_tensor **results, td_tensor *items, int64_t n, const int64
 }
 
 /* int64 within a range no wider than their number need no sorting: a table says for each that could be how often it is.
- * O(n), and the table is no larger than the input; afterwards it holds each number's place in the result, for the inverse. */
+ * O(n), and the table is no larger than the input; afterwards it holds each number's position in the result, for the inverse. */
 static int unique_of_table(td_tensor **results, td_tensor *self, const int64_t *x, int64_t n, int64_t low, int64_t high,
                            bool inverse, bool counts)
 {

@@ -42,7 +42,7 @@ typedef struct { any8 half[2]; } any16;
         }                                                                           \
     } while (0)
 
-/* An element of 1, 2, 4 or 8 bytes, repeated until it fills eight: multiplied by a one in each place of its width. */
+/* An element of 1, 2, 4 or 8 bytes, repeated until it fills eight: multiplied by a one in each position of its width. */
 static inline uint64_t eight_of(size_t size, const char *element)
 {
     switch (size) {
@@ -103,10 +103,10 @@ void td_end_streaming(void)
  * more than the first cache holds next to the rows that are being transposed. */
 void td_transpose_ahead(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns)
 {
-    enum { TURNED = 32 };
+    enum { STRIP = 32 };
     const int64_t bytes = columns * (int64_t)size;
-    for (int64_t r = 0; r < rows; r += TURNED, from += TURNED * from_row) {
-        const int64_t n = rows - r < TURNED ? rows - r : TURNED;
+    for (int64_t r = 0; r < rows; r += STRIP, from += STRIP * from_row) {
+        const int64_t n = rows - r < STRIP ? rows - r : STRIP;
         for (int64_t i = 0; i < n; i++)
             for (int64_t line = 0; line < bytes; line += 64)
                 __builtin_prefetch(from + i * from_row + bytes + line);

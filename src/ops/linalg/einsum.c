@@ -60,7 +60,7 @@ typedef struct plan {
 } plan;
 
 /* The operand with one dimension per letter of the plan (of size 1 where it doesn't have the letter).
- * An ellipsis is aligned at its last dimension, as broadcasting is, so a shorter one leaves the plan's first places
+ * An ellipsis is aligned at its last dimension, as broadcasting is, so a shorter one leaves the plan's first positions
  * empty. Dimensions are taken in the operand's order; `order` says for each of the plan's which one it is, -1 for
  * none. */
 static td_tensor *arrange(td_tensor *x, const subscripts *s, const plan *p, int operand)

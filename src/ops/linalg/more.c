@@ -252,7 +252,7 @@ static td_tensor *singular_values(td_tensor *x, int a, int b)
     return td_linalg_svdvals(moved, NULL);
 }
 /* A norm that was taken over the last two dimensions has size 1 where those came from; the smaller number is put back
- * first, so that the other still means the same place. */
+ * first, so that the other still means the same position. */
 static td_tensor *keep_dims(td_tensor *reduced, int a, int b, bool keepdim)
 {
     if (!keepdim)

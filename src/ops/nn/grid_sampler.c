@@ -1,4 +1,4 @@
-/* Images read at given places: checks, and the same made of operators that record.
+/* Images read at given positions: checks, and the same made of operators that record.
  *
  * Second derivatives come from that second form: where a graph is being made, the backward pass computes the result
  * again from recording operators and differentiates those.
@@ -137,7 +137,7 @@ static td_tensor *inside(td_tensor *x, int64_t size, int64_t padding, bool align
     return padding == TD_OUTSIDE_ZEROS ? (y ? td_ref(y) : NULL) : td_clamp(y, &least, &most);
 }
 
-/* The weight of cubic tap k for places `part` behind element 1.
+/* The weight of cubic tap k for positions `part` behind element 1.
  * Keys' cubic convolution (1981) with a = -0.75, as a polynomial of the distance d by Horner's rule: (a + 2) d^3 - (a
  * + 3) d^2 + 1 for d up to 1, a (d^3 - 5 d^2 + 8 d - 4) up to 2. Taps 0 to 3 are at distances 1 + part, part, 1 -
  * part and 2 - part. */
@@ -155,7 +155,7 @@ static td_tensor *cubic(td_tensor *part, int k)
 /* For one dimension: up to four elements, by their positions (as floating point numbers), and their weights. Owned. */
 typedef struct taps { int count; td_tensor *at[4], *weight[4]; } taps;
 
-/* Cubic taps are put inside one by one, as PyTorch does; for the other modes the place is, before it is split. */
+/* Cubic taps are put inside one by one, as PyTorch does; for the other modes the position is, before it is split. */
 static int find(taps *t, td_tensor *grid, int d, int64_t size, int64_t mode, int64_t padding, bool align)
 {
     TD_AUTO td_tensor *place = td_select_int(grid, -1, d);
@@ -168,7 +168,7 @@ static int find(taps *t, td_tensor *grid, int d, int64_t size, int64_t mode, int
     for (int k = 0; k < t->count; k++) {
         TD_AUTO td_tensor *next = td_plus(base, td_float(mode == TD_SAMPLE_CUBIC ? k - 1 : k));
         t->at[k] = mode == TD_SAMPLE_CUBIC ? inside(next, size, padding, align) : next ? td_ref(next) : NULL;
-        /* Of the nearest element the place takes part with a gradient of zero, a sign's, as in PyTorch. */
+        /* Of the nearest element the position takes part with a gradient of zero, a sign's, as in PyTorch. */
         TD_AUTO td_tensor *sign = mode == TD_SAMPLE_NEAREST ? td_sign(x) : td_ref(TD_NONE);
         t->weight[k] = mode == TD_SAMPLE_NEAREST ? scaled(sign, 0, 1) : mode == TD_SAMPLE_CUBIC ? cubic(part, k)
             : k ? (part ? td_ref(part) : NULL) : scaled(part, -1, 1);
@@ -178,7 +178,7 @@ static int find(taps *t, td_tensor *grid, int d, int64_t size, int64_t mode, int
     return 0;
 }
 
-/* The elements at whole places times the weights, one tap per dimension; zero outside.
+/* The elements at whole positions times the weights, one tap per dimension; zero outside.
  * Positions have no derivative and are detached; the weights carry the grid's. An index outside is clamped so that
  * gather can read something, and its weight is multiplied by false. */
 static td_tensor *tap(td_tensor *flat, td_tensor *input, const taps *t, const int *k)

@@ -110,7 +110,7 @@ td_tensor *td_op_embedding_bag_tangent(td_tensor *t_weight, td_tensor *t_samples
     return td_ref(sum);
 }
 
-/* ---- grid_sampler: linear in the image.  As to the places, the gradient of ones is each channel's slope, if channels are
+/* ---- grid_sampler: linear in the image.  As to the positions, the gradient of ones is each channel's slope, if channels are
  * separate images. */
 
 /* Channels become images [N * C, 1, ...], each with a copy of its image's grid (an expanded view). The backward pass

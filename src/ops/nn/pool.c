@@ -330,7 +330,7 @@ int td_check_rank(const char *op, const td_tensor *x, int from, int to)
                    "checking arguments for %s)", from, to, x->ndim, op);
 }
 
-/* Without indices PyTorch has checks in words of their own. */
+/* max_pool2d_with_indices, which computes it, checks the same: without indices PyTorch has these words. */
 static int check_max_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
                             const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
                             const int64_t *dilation, bool ceil_mode)

@@ -4,7 +4,7 @@
 #include <tede/geometry.h>
 #include "dispatch/spec.h"
 
-/* Windows of one element at every place, of a tensor whose last `dims` dimensions are pooled to the sizes of `out`; at most three.  The
+/* Windows of one element at every position, of a tensor whose last `dims` dimensions are pooled to the sizes of `out`; at most three.  The
  * caller puts in other windows. */
 void td_pool_planes(td_pool_geometry *g, int dims, const td_tensor *self, const int64_t *out);
 /* The result's sizes. */

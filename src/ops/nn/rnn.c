@@ -69,7 +69,8 @@ static td_tensor *step(int mode, td_tensor *gx, td_tensor *gh, td_tensor *h, td_
 
 static int gates_of(int64_t mode) { return mode == TD_RNN_LSTM ? 4 : mode == TD_RNN_GRU ? 3 : 1; }
 
-/* td_mul_saturated: a hidden size is the caller's number, and the product need not fit. */
+/* A cell is made of operators whose own errors would name the parts (linear's matrices, a layer of one step): these are its users' words.
+ * td_mul_saturated: a hidden size is the caller's number, and the product need not fit. */
 static int check_cell(const char *op, td_tensor *input, td_tensor *h, td_tensor *w_ih, td_tensor *w_hh, int gates)
 {
     if (input->ndim != 2 || h->ndim != 2 || w_ih->ndim != 2 || w_hh->ndim != 2)

@@ -1,4 +1,4 @@
-/* The reverse of max pooling, and max pooling over windows at random places: checks and shapes.
+/* The reverse of max pooling, and max pooling over windows at random positions: checks and shapes.
  *
  * max_unpool writes each element to the position that max pooling found it at, in a result of zeros.
  * fractional_max_pool (Graham, 2014) has windows of one size whose beginnings are spread at random, so that an output

@@ -15,7 +15,7 @@
 #define GIVEN n_output, output, mode, align, scale_d, scale_h, scale_w
 
 /* Where the output isn't empty the input mustn't be: there would be nothing to read, or to add to.  A scale is computed in the dtype that
- * positions are computed in: whether one just makes it to the next place must not depend on more precision than PyTorch uses. */
+ * positions are computed in: whether one just makes it to the next position must not depend on more precision than PyTorch uses. */
 static int describe(td_resize_geometry *g, td_dtype dtype, int64_t ndim, const int64_t *in, NUMBERS)
 {
     const double given[3] = {scale_d, scale_h, scale_w};
@@ -33,13 +33,13 @@ static int describe(td_resize_geometry *g, td_dtype dtype, int64_t ndim, const i
     for (int i = 3 - dims; i < 3; i++) {
         const int64_t from = g->in[i] = in[ndim - 3 + i], to = g->out[i] = output[i - (3 - dims)];
         if (from < 1 && to > 0)
-            return td_error(TD_E_RUNTIME, "resample: %" PRId64 " places of an input that has none", to);
+            return td_error(TD_E_RUNTIME, "resample: an output of %" PRId64 " from an input of size 0", to);
         g->in_total = td_mul_saturated(g->in_total, from), g->out_total = td_mul_saturated(g->out_total, to);
         const int64_t steps = g->align_corners ? from - 1 : from, over = g->align_corners ? to - 1 : to;
         const double ratio = over < 1 ? 0 : narrow ? (double)((float)steps / (float)over) : (double)steps / (double)over;
         g->scale[i] = given[i] > 0 && !g->align_corners ? narrow ? (double)(float)(1 / given[i]) : 1 / given[i] : ratio;
         if (!(g->scale[i] * ((double)to + 1) < 9e18))
-            return td_error(TD_E_RUNTIME, "resample: places of a factor of %g are out of range", given[i]);
+            return td_error(TD_E_RUNTIME, "resample: positions for a factor of %g are out of range", given[i]);
     }
     return 0;
 }
@@ -97,8 +97,8 @@ static bool has_kernel(const td_tensor *x, int dims, int mode)
     return x->dtype == TD_F32 || x->dtype == TD_F64 || (td_is_floating(x) && mode < TD_RESIZE_LINEAR_AA);
 }
 
-/* scales[i] is NULL where no factor was given. factors has three numbers, aligned at the end, as the kernel takes
- * them. */
+/* The operators of fixed rank, whose checks are PyTorch's: describe() lets more through, inputs of any rank and empty ones among them.
+ * scales[i] is NULL where no factor was given. factors has three numbers, aligned at the end, as the kernel takes them. */
 static td_tensor *resample(int dims, int mode, td_tensor *self, int64_t n_output, const int64_t *output, bool align,
                            const double *const *scales)
 {

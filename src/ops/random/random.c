@@ -393,7 +393,7 @@ td_tensor *td_op_multinomial(td_tensor *self, int64_t num_samples, bool replacem
         return td_fail(TD_E_RUNTIME, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
     int64_t rows = self->ndim == 2 ? self->sizes[0] : 1, sizes[2] = {rows, num_samples};
     TD_AUTO td_tensor *weights = td_make_contiguous(self);
-    TD_AUTO td_tensor *race = like(self);       /* whose places the exponential numbers are drawn in */
+    TD_AUTO td_tensor *race = like(self);       /* for the exponential numbers */
     bool by_columns = race && race->ndim == 2 && race->strides[0] < race->strides[1];
     td_tensor *out = weights && race ? td_tensor_new(self->ndim, self->ndim == 2 ? sizes : sizes + 1, TD_I64, self->device) : NULL;
     if (out && out->device.type != TD_META &&

@@ -226,7 +226,7 @@ static int check_bool_out(const char *op, const td_tensor *out)
     return out->dtype == TD_BOOL || out->dtype == TD_U8 ? 0
          : td_error(TD_E_RUNTIME, "%s only supports bool tensor for result, got: %s", op, td_dtype_title((td_dtype)out->dtype));
 }
-#define TRUTHS(name)                                                                                                        \
+#define OF_BOOLEANS(name)                                                                                                   \
     int td_out_check_##name##_all(td_tensor *self, td_tensor *out) { return (void)self, check_bool_out(#name, out); }         \
     int td_out_check_##name##_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out)                               \
     {                                                                                                                       \
@@ -236,8 +236,8 @@ static int check_bool_out(const char *op, const td_tensor *out)
     {                                                                                                                       \
         return (void)self, (void)n_dim, (void)dim, (void)keepdim, check_bool_out(#name, out);                                 \
     }
-TRUTHS(all)
-TRUTHS(any)
+OF_BOOLEANS(all)
+OF_BOOLEANS(any)
 
 /* max(dim) and min(dim) compute into new tensors and then copy, since both out tensors must have the results' exact dtypes.
  * An input that records gradients is refused, as for every out=. */

@@ -65,12 +65,12 @@ int td_meta_cat(td_spec *specs, int64_t n_tensors, td_tensor *const *tensors, in
     return 0;
 }
 
-/* What interleave needs; places along dim are all elements behind dim that share an index in it. */
+/* What interleave needs; positions along dim are all elements behind dim that share an index in it. */
 typedef struct pieces {
     int64_t           n_tensors;
     td_tensor *const *tensors;
     int               dim;
-    int64_t           inner, row;       /* bytes per place along dim, and of a whole row of the result */
+    int64_t           inner, row;       /* bytes per position along dim, and of a whole row of the result */
     char             *to;
     size_t            single;           /* bytes of every piece, if those are elements as td_transpose_block takes them; else 0 */
     bool              stream;           /* past the caches */

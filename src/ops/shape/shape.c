@@ -326,7 +326,7 @@ td_tensor *td_op_narrow(td_tensor *self, int64_t dim, int64_t start, int64_t len
     return td_slice_tensor(self, d, &from, &to, 1);
 }
 
-/* With `start` in a tensor: its value is read, so the result's place depends on data. */
+/* With `start` in a tensor: its value is read, so the result's position depends on data. */
 td_tensor *td_op_narrow_tensor(td_tensor *self, int64_t dim, td_tensor *start, int64_t length)
 {
     td_scalar from;

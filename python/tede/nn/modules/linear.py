@@ -12,7 +12,7 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Gives back its input; takes any arguments, so that it can stand in for any layer."""
+    """Returns its input; takes any arguments, so that it can stand in for any layer."""
 
     def __init__(self, *args, **kwargs):
         super().__init__()

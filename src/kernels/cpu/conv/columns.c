@@ -20,7 +20,7 @@ static void inside(const conv *c, int64_t offset, int64_t *low, int64_t *high)
 }
 
 /* Traverse the columns of positions [p0, p1): for each row k and each run of positions in one output row, the body has
- * the run's place in the columns (at + o for o in [ow, end)), and the part [from, to) of it whose input is inside. */
+ * the run's position in the columns (at + o for o in [ow, end)), and the part [from, to) of it whose input is inside. */
 #define ITERATE(...)                                                                                                     \
     const int64_t ow0 = p0 % c->g.out[2], oh0 = p0 / c->g.out[2] % c->g.out[1], od0 = p0 / c->g.out[2] / c->g.out[1]; \
     const int64_t step = c->g.stride[2];                                                                              \

@@ -44,7 +44,7 @@ void td_conv_add_bias(const td_conv *c, int64_t g, int64_t channels, char *to, i
 /* y = w * x by the method that suits its shape; 0, or -1 with an error recorded. */
 int td_conv_run_correlate(td_conv *c);
 
-/* What is a matrix product as it lies (products.c): a kernel that meets the whole image, in one place; one row of one channel
+/* What is a matrix product as it lies (products.c): a kernel that meets the whole image, in one position; one row of one channel
  * in large steps.  The same status. */
 bool td_conv_is_whole(const td_conv *c);
 bool td_conv_is_product(const td_conv *c);      /* either */

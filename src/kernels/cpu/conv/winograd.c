@@ -201,7 +201,7 @@ static void transform_gradient(const job *j, const float *y, int64_t top, int64_
         }
 }
 
-/* The gradient of the kernels: for each of 16 places, products of transformed gradients and inputs, summed up over all tiles; then
+/* The gradient of the kernels: for each of 16 positions, products of transformed gradients and inputs, summed up over all tiles; then
  * G' m G. */
 bool td_winograd_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, float *sum)
 {

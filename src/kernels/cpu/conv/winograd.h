@@ -12,7 +12,7 @@ bool td_winograd_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, floa
 
 enum { TD_WINOGRAD_LANES = 16 };
 
-/* Matrices of 16 numbers per place lie as 16 planes, `plane` numbers apart.  For n tiles, as many as fill up lanes are read and
+/* Matrices of 16 numbers per position lie as 16 planes, `plane` numbers apart.  For n tiles, as many as fill up lanes are read and
  * written. */
 typedef struct td_winograd_table {
     /* the largest magnitude of n numbers, as bits: not a number is largest of all */

@@ -9,7 +9,7 @@ static inline E P(add)(E a, E b) { return (E){a.re + b.re, a.im + b.im}; }
 static inline E P(sub)(E a, E b) { return (E){a.re - b.re, a.im - b.im}; }
 static inline E P(mul)(E a, C w) { return (E){a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re}; }
 /* A product with a root; the block in which the roots are 1 goes without, so that an infinite number doesn't meet a root's part 0. */
-#define TURNED(a, w) (p ? P(mul)(a, w) : (a))
+#define TWIDDLED(a, w) (p ? P(mul)(a, w) : (a))
 static inline E P(minus_i)(E a)  { return (E){a.im, -a.re}; }      /* -i a */
 
 /* One pass: m = n / r blocks of r numbers that lie m * s apart, s at a time.  roots[k * s] is exp(-2 pi i k / n). */
@@ -23,7 +23,7 @@ static void P(pass2)(int64_t m, int64_t s, const E *x, E *y, const C *roots)
         for (int64_t q = 0; q < s; q++) {
             const E u = a[q], v = b[q];
             to[q] = P(add)(u, v);
-            to[q + s] = TURNED(P(sub)(u, v), w);
+            to[q + s] = TWIDDLED(P(sub)(u, v), w);
         }
     }
 }
@@ -39,9 +39,9 @@ static void P(pass4)(int64_t m, int64_t s, const E *x, E *y, const C *roots)
         for (int64_t q = 0; q < s; q++) {
             const E ac = P(add)(a[q], c[q]), ac2 = P(sub)(a[q], c[q]), bd = P(add)(b[q], d[q]), bd2 = P(minus_i)(P(sub)(b[q], d[q]));
             to[q] = P(add)(ac, bd);
-            to[q + s] = TURNED(P(add)(ac2, bd2), w1);
-            to[q + 2 * s] = TURNED(P(sub)(ac, bd), w2);
-            to[q + 3 * s] = TURNED(P(sub)(ac2, bd2), w3);
+            to[q + s] = TWIDDLED(P(add)(ac2, bd2), w1);
+            to[q + 2 * s] = TWIDDLED(P(sub)(ac, bd), w2);
+            to[q + 3 * s] = TWIDDLED(P(sub)(ac2, bd2), w3);
         }
     }
 }
@@ -78,8 +78,8 @@ static inline __attribute__((always_inline)) void P(odd)(const int r, int64_t m,
                     u.re += t.re * sum[j].re, u.im += t.re * sum[j].im;
                     v.re -= t.im * difference[j].im, v.im += t.im * difference[j].re;
                 }
-                to[q + s * k] = TURNED(P(add)(u, v), w[k]);
-                to[q + s * (r - k)] = TURNED(P(sub)(u, v), w[r - k]);
+                to[q + s * k] = TWIDDLED(P(add)(u, v), w[k]);
+                to[q + s * (r - k)] = TWIDDLED(P(sub)(u, v), w[r - k]);
             }
             to[q] = total;
         }
@@ -100,7 +100,7 @@ static void P(pass_any)(int r, int64_t m, int64_t s, const E *x, E *y, const C *
                 E sum = x[q + s * p];
                 for (int i = 1; i < r; i++)
                     sum = P(add)(sum, k ? P(mul)(x[q + s * (p + m * i)], roots[(k * i % r) * (n / r)]) : x[q + s * (p + m * i)]);
-                y[q + s * (r * p + k)] = TURNED(sum, roots[p * k * s]);
+                y[q + s * (r * p + k)] = TWIDDLED(sum, roots[p * k * s]);
             }
 }
 
@@ -152,4 +152,4 @@ static void P(chirp_out)(const td_fft_plan *plan, E *x)
     for (int64_t k = 0; k < plan->n; k++)
         x[k] = P(mul)((E){x[k].re, -x[k].im}, chirp[k]);
 }
-#undef TURNED
+#undef TWIDDLED

@@ -294,7 +294,7 @@ static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int6
         if (last >= 0) {
             const double both = sqrt(z[last] * z[last] + z[i] * z[i]), c = z[i] / both, s = z[last] / both;
             if (fabs((d[i] - d[last]) * c * s) <= least) {
-                /* Rotated into each other's place, one of the two has no part in z any more. */
+                /* Rotated into each other, one of the two has no part in z any more. */
                 T *one = x + last * row, *other = x + i * row;
                 for (int64_t j = 0; j < n; j++) {
                     const T a = one[j], b = other[j];
@@ -331,7 +331,7 @@ static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int6
     for (int64_t first = 0; first < count; first += TOGETHER)
         roots(&p, first);
     renew(&p, fresh);
-    /* Rows by type, so that what is 0 isn't multiplied; a copy of them, since the new ones take their place. */
+    /* Rows by type, so that what is 0 isn't multiplied; a copy of them, since the new ones replace them. */
     int64_t at[4] = {0};
     for (int64_t i = 0; i < count; i++)
         at[type[kept[i]]]++;

@@ -414,7 +414,7 @@ TD_MATHS struct td_angle_f32 td_reduce_pi_f32(float x)
     return angle;
 }
 TD_MATHS float td_sinpi_f32(float x) { return td_sin_quadrant_f32(td_reduce_pi_f32(x), 0); }
-/* Below 2^-14 the result is 1; there is no other place where 0 / 0 could come up. */
+/* Below 2^-14 the result is 1; 0 / 0 could come up nowhere else. */
 TD_MATHS float td_sinc_f32(float x)
 {
     float y = (float)((double)td_sinpi_f32(x) / (TD_PI * (double)x));

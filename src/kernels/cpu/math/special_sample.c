@@ -1,6 +1,6 @@
 /* How a sample moves with its parameter: dx / d(alpha) of a Gamma sample, and of a Beta sample divided by 1 - x.
  *
- * A sample x of a distribution F(x; alpha) that keeps its place F(x; alpha) = u as alpha changes moves by
+ * A sample x of a distribution F(x; alpha) that keeps its quantile F(x; alpha) = u as alpha changes moves by
  * -(dF / d(alpha)) / (dF / dx) (implicit reparameterisation; Jankowiak and Obermeyer, arXiv 1806.01851, whose expansions and
  * fitted constants these are).  No one formula does everywhere: power series near the ends of the support, Rice's saddle
  * point expansion where the parameters are large, a rational function fitted to numerical values in between.  The fits

@@ -115,7 +115,7 @@ static inline void one_part(const pick_job *j, const td_index_row *r)
         j->loop(r);
 }
 
-/* Rows [n] of the innermost dimensions but one, as many at a time as have places: the loop's beginning and end are paid once. */
+/* Rows [n] of the innermost dimensions but one, as many at a time as have positions: the loop's beginning and end are paid once. */
 static void packed_rows(const pick_job *j, td_index_row row, int64_t n)
 {
     const td_picking *p = j->p;

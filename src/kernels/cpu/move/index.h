@@ -8,7 +8,7 @@
 typedef struct td_index_row {
     char          *far, *near, *next_far;
     const int64_t *index, *next_index;          /* next_...: where the row after this one begins, to be fetched */
-    const int64_t *places;                      /* NULL, or each element's place in bytes, which takes the place of far_step;
+    const int64_t *places;                      /* NULL, or each element's position in bytes, which takes the place of far_step;
                                                    near and index then lie together */
     int64_t        far_step, near_step, index_step, reach, range, n;
 } td_index_row;

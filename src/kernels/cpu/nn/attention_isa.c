@@ -22,15 +22,15 @@ enum { WIDEST = 3 * 64 };
 
 /* a where it is larger than b; 0 instead of minus infinity. */
 #define CHOICES(S, T, I)                                                                        \
-    typedef I truth_##S __attribute__((vector_size(VBYTES), aligned(sizeof(T)), may_alias));    \
+    typedef I bits_##S __attribute__((vector_size(VBYTES), aligned(sizeof(T)), may_alias));     \
     INLINE vec_##S larger_##S(vec_##S a, vec_##S b)                                             \
     {                                                                                           \
-        const truth_##S is = (truth_##S)(a > b);                                                \
-        return (vec_##S)((is & (truth_##S)a) | (~is & (truth_##S)b));                           \
+        const bits_##S is = (bits_##S)(a > b);                                                  \
+        return (vec_##S)((is & (bits_##S)a) | (~is & (bits_##S)b));                             \
     }                                                                                           \
     INLINE vec_##S finite_or_zero_##S(vec_##S a)                                                \
     {                                                                                           \
-        return (vec_##S)(~(truth_##S)(a == -(T)__builtin_inf() - (vec_##S){0}) & (truth_##S)a); \
+        return (vec_##S)(~(bits_##S)(a == -(T)__builtin_inf() - (vec_##S){0}) & (bits_##S)a);   \
     }
 CHOICES(f32, float, int32_t)
 CHOICES(f64, double, int64_t)

@@ -59,7 +59,7 @@ typedef struct adding {
     const int64_t *at, *counts;
     int64_t n, rows, width, padding;
     int64_t block;                      /* rows of a block */
-    int64_t *order, *begin;             /* the indices' places, block by block, and where each block's begin */
+    int64_t *order, *begin;             /* the indices' positions, block by block, and where each block's begin */
 } adding;
 
 #define ADD_ROW(T)                                                                      \

@@ -1,5 +1,5 @@
-/* Images read at given places: grid_sampler and its gradients.  Threads share the places forward, the samples backward,
- * since places may share elements. */
+/* Images read at given positions: grid_sampler and its gradients.  Threads share the positions forward, the samples backward,
+ * since positions may share elements. */
 #include "calls_kernels_cpu_nn_grid_sampler.h"
 #include "kernels/cpu/nn/grid_sampler.h"
 
@@ -15,7 +15,7 @@ int td_cpu_grid_sampler(td_tensor *input, td_tensor *grid, const td_sample_geome
     return td_finish(out, y);
 }
 
-/* dx is added to from places that may share elements, hence whole samples for a thread, in the order of the places. */
+/* dx is added to from positions that may share elements, hence whole samples for a thread, in the order of the positions. */
 int td_cpu_grid_sampler_backward(td_tensor *grad, td_tensor *input, td_tensor *grid, const td_sample_geometry *g, td_tensor *out0,
                                  td_tensor *out1)
 {

@@ -1,4 +1,4 @@
-/* Images and volumes read at given places: what grid_sampler.c says and the loops of grid_sampler_isa.c do. */
+/* Images and volumes read at given positions: what grid_sampler.c says and the loops of grid_sampler_isa.c do. */
 #ifndef TD_KERNELS_CPU_NN_GRID_SAMPLER_H
 #define TD_KERNELS_CPU_NN_GRID_SAMPLER_H
 #include <tede/geometry.h>
@@ -10,7 +10,7 @@ typedef struct td_sampling {
     void *y, *dx, *dgrid;       /* a gradient that nobody wants is NULL */
 } td_sampling;
 
-/* Contexts are td_sampling; forward takes a range of all samples' places, backward one of samples. */
+/* Contexts are td_sampling; forward takes a range of all samples' positions, backward one of samples. */
 typedef struct td_sampling_table {
     void (*forward_f32)(void *, int64_t, int64_t), (*forward_f64)(void *, int64_t, int64_t);
     void (*backward_f32)(void *, int64_t, int64_t), (*backward_f64)(void *, int64_t, int64_t);

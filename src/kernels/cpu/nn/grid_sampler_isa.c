@@ -1,6 +1,6 @@
-/* Images read at given places, a block of places side by side.
+/* Images read at given positions, a block of positions side by side.
  *
- * Along each dimension a place is a few taps: elements and weights, 1 of them for the nearest element, 2 for linear, 4
+ * Along each dimension a position is a few taps: elements and weights, 1 of them for the nearest element, 2 for linear, 4
  * for cubic interpolation.  The result is the sum over all combinations of the product of weights and the element; the
  * gradient of a coordinate takes that dimension's derivatives instead of its weights. */
 #ifndef S
@@ -20,7 +20,7 @@ INLINE double floor_f64(double x) { return __builtin_floor(x); }
 INLINE float  nearest_f32(float x) { return __builtin_nearbyintf(x); }
 INLINE double nearest_f64(double x) { return __builtin_nearbyint(x); }
 
-/* A vector of elements; 0 where the place is before the first. */
+/* A vector of elements; 0 where the position is before the first. */
 INLINE vec_f32 pick_f32(const place_f32 *at, const float *x)
 {
 #if defined(TD_AVX512)
@@ -60,7 +60,7 @@ const td_sampling_table TD_ISA_NAME(td_sampling_table) = {forward_f32, forward_f
 
 #else
 
-/* A block's taps along one dimension: row k has every place's k-th. */
+/* A block's taps along one dimension: row k has every position's k-th. */
 typedef struct N(taps) {
     int count;
     N(place) at[4][BLOCK];          /* -1: outside, where all is zero */
@@ -154,7 +154,7 @@ INLINE void N(find)(int mode, int padding, bool align, const T *place, int64_t s
     }
 }
 
-/* Fills a block from the places at `grid`; those behind `count` are the first once more. */
+/* Fills a block from the positions at `grid`; those behind `count` are the first once more. */
 static void N(look)(const td_sampling *s, const T *grid, int64_t count, N(block) *b)
 {
     for (int d = 0; d < 3; d++) {
@@ -227,7 +227,7 @@ static void N(forward)(void *context, int64_t first, int64_t last)
     }
 }
 
-/* dx[at] += weight * g, place by place: two may meet in an element. */
+/* dx[at] += weight * g, position by position: two may meet in an element. */
 static void N(spread)(int64_t count, const N(place) *at, const T *weight, const T *g, T *dx)
 {
     T more[BLOCK];

@@ -60,7 +60,7 @@ MAXIMUM(maximum_f32, float, -INFINITY, isnan)
 MAXIMUM(maximum_f64, double, -(double)INFINITY, isnan)
 MAXIMUM(maximum_i64, int64_t, INT64_MIN, NOT_NAN)
 
-/* The loops by vectors, where they serve: places count in 32 bits there. */
+/* The loops by vectors, where they serve: positions count in 32 bits there. */
 static const td_pool_table *by_vectors(const pooling *p, td_dtype type)
 {
     const td_pool_table *table = TD_ISA_PICK(td_pool_table);
@@ -84,10 +84,10 @@ int td_cpu_max_pool(td_tensor *self, const td_pool_geometry *g, td_tensor *out, 
     return td_finish(out, y) || td_finish(indices, at) ? -1 : 0;
 }
 
-/* Numbers between planes and places in them: of one task's planes, one after the other. */
+/* Numbers between planes and positions in them: of one task's planes, one after the other. */
 typedef struct places {
     td_dtype type;
-    int64_t in, n;              /* of a plane; places in it */
+    int64_t in, n;              /* of a plane; positions in it */
     const int64_t *at;
     const void *from;
     void *to;

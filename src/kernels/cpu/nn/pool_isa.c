@@ -55,7 +55,7 @@ INLINE I N(every)(int64_t from, int64_t step)
     return (I){N(EVEN)} / 2 * (N(place))step + (N(place))from;
 }
 
-/* NaN wins over everything, the last one over others; where nothing is more than -inf, the first place counts. */
+/* NaN wins over everything, the last one over others; where nothing is more than -inf, the first position counts. */
 INLINE V N(largest)(const T *x, const view *v, int64_t step, bool seats, I *where)
 {
     V best = -(T)__builtin_inf() - (V){0};
@@ -131,7 +131,7 @@ INLINE void N(store_seats)(I where, int64_t *at, const int64_t *end)
         memcpy(at, &all, (size_t)(end - at) * sizeof(int64_t));
 }
 
-/* The first place inside, for windows that begin before their row. */
+/* The first position inside, for windows that begin before their row. */
 static __attribute__((noinline)) I N(begin)(const td_pool_geometry *w, const view *v, int64_t o, int64_t step)
 {
     const int64_t top = v->seat - (o * step - w->padding[2]);

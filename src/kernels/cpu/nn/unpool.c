@@ -1,4 +1,4 @@
-/* max_unpool, the reverse of max pooling, and fractional_max_pool (Graham, 2014), whose windows begin at random places. */
+/* max_unpool, the reverse of max pooling, and fractional_max_pool (Graham, 2014), whose windows begin at random positions. */
 #include "calls_kernels_cpu_nn_unpool.h"
 #include <inttypes.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 
 /* ---- max_unpool */
 
-/* Elements go to the places they were found at, the rest is 0.  One loop in order: of several with one place the last one counts. */
+/* Elements go to the positions they were found at, the rest is 0.  One loop in order: of several with one position the last one counts. */
 int td_cpu_max_unpool(td_tensor *self, td_tensor *indices, const td_pool_geometry *g, td_tensor *out)
 {
     td_dtype type = td_compute_dtype(self);
@@ -41,7 +41,7 @@ typedef struct fractional {
     td_dtype dtype;
     const void *x, *samples;
     void *y;
-    int64_t *at, *begins;          /* begins: of each plane, out[0] + out[1] + out[2] places */
+    int64_t *at, *begins;          /* begins: of each plane, out[0] + out[1] + out[2] positions */
 } fractional;
 
 /* x as the dtype rounds it. */

@@ -1,8 +1,8 @@
-/* Interpolation by separable weights: each output position looks at 1, 2 or 4 places along each dimension, or with
+/* Interpolation by separable weights: each output position looks at 1, 2 or 4 positions along each dimension, or with
  * antialiasing at as many as its filter covers.
  *
  * Positions and weights are computed once per dimension, in float for float32 and half types: whether an element just
- * makes it to the next place must not depend on more precision than PyTorch uses.
+ * makes it to the next position must not depend on more precision than PyTorch uses.
  *
  * The operators are in src/ops/nn/upsample.c. */
 #include "calls_kernels_cpu_nn_upsample.h"
@@ -19,14 +19,14 @@ typedef struct axis {
     double *weight;
 } axis;
 
-/* What the loops need: tables of the three axes, and the last one by taps, so that a vector of outputs reads a vector of places and
+/* What the loops need: tables of the three axes, and the last one by taps, so that a vector of outputs reads a vector of positions and
  * weights. */
 typedef struct resampling {
     axis axes[3];
     int32_t *places;        /* the last axis once more: [taps][step]; or NULL, where a row has more elements than it counts */
     void *weights;
     int64_t step;           /* out, and room for a vector */
-    int32_t *bases;         /* where vectors of places begin, or NULL: see near_f32 */
+    int32_t *bases;         /* where vectors of positions begin, or NULL: see near_f32 */
     int failed;
     const void *x;
     void *y;
@@ -138,9 +138,9 @@ static void fill_nearest_f64(axis *a, const td_resize_geometry *g, int d, bool c
     }
 }
 
-/* A row of the result: the source rows mixed into one, then that one read at each position's places.  Mixing reads whole rows by
+/* A row of the result: the source rows mixed into one, then that one read at each output's positions.  Mixing reads whole rows by
  * vectors and is bound by memory; the second step works in the cache, where `near` needs no gather.  Outer taps are mixed up to 16 at a
- * time.  Backward the same weights spread each gradient over the places it was read from. */
+ * time.  Backward the same weights spread each gradient over the positions it was read from. */
 #define LOOPS(S, T)                                                                                                   \
     static void far_##S(const T *x, const axis *w, T *y)                                                              \
     {                                                                                                                 \
@@ -221,7 +221,7 @@ LOOPS(f32, float)
 LOOPS(f64, double)
 
 /* Bytes are mixed with whole weights of at most 15 bits, as in Pillow and PyTorch: the sums are exact, in double too.  What
- * falls on the same place at an edge counts as one weight.  Returns how many bits the weights were shifted by. */
+ * falls on the same position at an edge counts as one weight.  Returns how many bits the weights were shifted by. */
 static int whole_weights(axis *a)
 {
     double largest = 0;

@@ -58,7 +58,7 @@ static void N(pick)(const T *x, int64_t taps, const int32_t *places, const T *we
     }
 }
 
-/* All places of a vector lie in the two vectors from its base on, so one permutation of two registers takes the place of a gather.
+/* All positions of a vector lie in the two vectors from its base on, so one permutation of two registers takes the place of a gather.
  * The last vector is stored whole if there is room behind the row: the next row writes there again. */
 static void N(near)(const T *x, int64_t taps, const int32_t *bases, const int32_t *places, const T *weights, int64_t step,
                     int64_t n, int64_t room, T *y)

@@ -279,7 +279,7 @@ static int64_t NAME(place_of)(const T *x, int64_t n, T value)
 }
 
 /* The extreme of a stretch of 1024 comes first, by vectors; only if it beats what there is, it is looked for in the stretch, which
- * is in the first cache.  Columns keep value and place side by side, places being as wide as values so that both are vectors. */
+ * is in the first cache.  Columns keep value and position side by side, positions being as wide as values so that both are vectors. */
 #define ARG(op, extreme, start, better)                                                                               \
     static void NAME(op##_init)(td_word *acc, int64_t cols)                                                           \
     {                                                                                                                 \

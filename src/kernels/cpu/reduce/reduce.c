@@ -80,7 +80,7 @@ static void merge_dims(side *s)
     s->n = kept + 1;
 }
 
-/* Byte offset (and place in the result) of index `i` of the dimensions from `first` on. */
+/* Byte offset (and position in the result) of index `i` of the dimensions from `first` on. */
 static int64_t locate(const side *s, int first, int64_t i, int64_t *out)
 {
     int64_t offset = 0;

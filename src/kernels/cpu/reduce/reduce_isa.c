@@ -241,7 +241,7 @@ EXTREMES(i64, int64_t)
 PLACE_START(max, INT64_MIN, >)
 PLACE_START(min, INT64_MAX, <)
 
-/* As ARG in leaves.h; a place within 1024 rows fits all types that have this. */
+/* As ARG in leaves.h; a position within 1024 rows fits all types that have this. */
 #define PLACE(op, S, X, better)                                                                                       \
     static void arg##op##_run_##S(td_word *acc, const void *from, int64_t n, int64_t base, double p)                  \
     {                                                                                                                 \

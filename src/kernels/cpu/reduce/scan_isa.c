@@ -9,7 +9,7 @@
 
 typedef struct { double re, im; } c128;
 
-/* out[k] = sum + x[0] + ... + x[k] for eight k in three steps, of which each adds what lies 1, 2 and 4 places before; the
+/* out[k] = sum + x[0] + ... + x[k] for eight k in three steps, of which each adds what lies 1, 2 and 4 positions before; the
  * last one is the new sum.  The same additions at every instruction-set level, so the same bits. */
 #if VBYTES == 64
 #define EIGHT(T, A, x, out, sum) \

@@ -124,7 +124,7 @@ static void order_buckets(void *context, int64_t first, int64_t last)
     }
 }
 
-/* Counts become the places where each part's share of each bucket begins: bucket after bucket and, within one, part after part. */
+/* Counts become the positions where each part's share of each bucket begins: bucket after bucket and, within one, part after part. */
 static void fill_buckets(work *w)
 {
     const int64_t threads = td_num_threads(), most = w->n / BLOCK < MOST_PARTS ? w->n / BLOCK : MOST_PARTS;

@@ -16,7 +16,7 @@ static void NAME(insertion)(P *a, int64_t n)
     }
 }
 
-/* The k-th smallest key to place k by Numerical Recipes' select, which PyTorch's kthvalue uses: which of several equal elements is
+/* The k-th smallest key to position k by Numerical Recipes' select, which PyTorch's kthvalue uses: which of several equal elements is
  * found follows from it, so keys alone are compared. */
 static void NAME(select_first)(P *a, int64_t n, int64_t k)
 {
@@ -118,7 +118,7 @@ static void NAME(sort)(P *a, P *other, int64_t n)
         NAME(radix)(a, other, n, 11);
 }
 
-/* Split by the digits that decide where place k is, highest first: afterwards it lies within [low, high], what is
+/* Split by the digits that decide where position k is, highest first: afterwards it lies within [low, high], what is
  * smaller in front and what is larger behind. */
 static void NAME(narrow)(P *a, P *other, int64_t *low, int64_t *high, int64_t k)
 {
@@ -144,8 +144,8 @@ static void NAME(narrow)(P *a, P *other, int64_t *low, int64_t *high, int64_t k)
     }
 }
 
-/* The k-th smallest pair to place k, smaller ones before it.  Quickselect; the pivots are medians of three of
- * scattered places, so that no simple order is a bad one. */
+/* The k-th smallest pair to position k, smaller ones before it.  Quickselect; the pivots are medians of three of
+ * scattered positions, so that no simple order is a bad one. */
 static void NAME(select)(P *a, P *other, int64_t n, int64_t k)
 {
     int64_t low = 0, high = n - 1;

@@ -26,7 +26,7 @@ typedef struct sort_job {
     int         failed;
 } sort_job;
 
-/* The place in sorted order of what a selection wants; for medians, NaN are the last ones.  A median with a NaN in its row is the
+/* The position in sorted order of what a selection wants; for medians, NaN are the last ones.  A median with a NaN in its row is the
  * first NaN, whose index goes with it; of an even number it is the lower one of the two in the middle. */
 static int64_t place_of(const sort_job *w, const td_sorter *s)
 {

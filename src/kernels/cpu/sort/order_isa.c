@@ -207,7 +207,7 @@ static uint64_t middle(const uint64_t *a, int64_t n, uint64_t *seed)
     return sample[count / 2];
 }
 
-/* `a` in order, in place or (`away`) in b, whose contents are lost either way.  The places that pivots are taken from
+/* `a` in order, in place or (`away`) in b, whose contents are lost either way.  The positions that pivots are taken from
  * nobody can foresee, so no input is a bad one, and the depth needs no limit. */
 static void quick(uint64_t *a, uint64_t *b, int64_t n, bool away, uint64_t *seed)
 {

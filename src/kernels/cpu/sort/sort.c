@@ -103,7 +103,7 @@ static int by_pair(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Pieces 2k and 2k + 1 out of piece k, by the middle of 63 pairs from regular places.  A pivot that splits badly makes pieces unequal,
+/* Pieces 2k and 2k + 1 out of piece k, by the middle of 63 pairs from regular positions.  A pivot that splits badly makes pieces unequal,
  * which costs threads their time and no more. */
 static void split_pieces(void *context, int64_t from, int64_t to)
 {

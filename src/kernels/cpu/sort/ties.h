@@ -30,7 +30,7 @@ static void NAME(heap_down)(P *a, int64_t hole, int64_t n, P value)
     a[hole] = value;
 }
 
-/* __heap_select: the first k places become a heap of the k first elements. */
+/* __heap_select: the first k positions become a heap of the k first elements. */
 static void NAME(heap_select)(P *a, int64_t n, int64_t k)
 {
     for (int64_t parent = (k - 2) / 2; k > 1 && parent >= 0; parent--)
@@ -59,7 +59,7 @@ static void NAME(partial_sort)(P *a, int64_t n, int64_t k)
     NAME(sort_heap)(a, k);
 }
 
-/* __unguarded_partition_pivot: around the median of the second, middle and last element, which goes to place 0; where the upper
+/* __unguarded_partition_pivot: around the median of the second, middle and last element, which goes to position 0; where the upper
  * part begins.  The loops need no bounds, since the other two of the three stop them. */
 static int64_t NAME(partition)(P *a, int64_t n)
 {
