@@ -189,10 +189,9 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
             self.code.append(f'''static int run_{base.c}(td_keyset keys, {", ".join(params)})
 {{
     const td_impl *impl = td_impl_of(&structured_{base.c}, keys);
-    if (TD_LIKELY(impl && impl->typed))
-        return ((int (*)({types}))impl->typed)({given});
-    return impl ? impl->boxed(&row_{base.c}, (td_value[]){{{values}}}, (td_tensor *[]){{{", ".join(results)}}}, impl->context)
-                : td_no_impl(&row_{base.c}, keys);
+    if (TD_LIKELY(impl && impl->typed && !((int (*)({types}))impl->typed)({given})))
+        return 0;
+    return td_run_other_impl(impl, &row_{base.c}, keys, (td_value[]){{{values}}}, (td_tensor *[]){{{", ".join(results)}}});
 }}
 ''')
 

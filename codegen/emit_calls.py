@@ -54,8 +54,9 @@ class Prototypes:
                 self.add(f'td_sparse_{body}_into', f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *op.parameters()])});')
         if op.kind in ('native', 'composite', 'view'):
             self.add('td_op_' + body, op.declaration('td_op_' + body) + ';')
+            self.add('td_on_device_' + body, op.on_device + ';')
         elif op.kind == 'kernel':
-            for text in (op.meta, op.cpu):
+            for text in (op.meta, op.cpu, op.on_device):
                 self.add(text[4:text.index('(')], text + ';')
 
     def named(self, text):
@@ -116,6 +117,6 @@ def headers(root, sources, prototypes):
         lines = prototypes.of(texts(root, root / source, set()))
         name = header_name(source)
         guard = name.upper().replace('.', '_')
-        spec = '#include "dispatch/spec.h"\n' if any(' td_meta_' in line or ' td_cpu_' in line for line in lines) else ''
+        spec = '#include "dispatch/spec.h"\n' if any(re.search(r' td_(meta|cpu|on_device)_', line) for line in lines) else ''
         yield name, (f'/* Generated: the operators that {source} calls, and those it defines. */\n#ifndef {guard}\n#define {guard}\n'
                      f'#include <tede/dispatch.h>\n#include <tede/list.h>\n{spec}\n' + '\n'.join(lines) + '\n\n#endif\n')

@@ -157,8 +157,18 @@ class Operator:
     @property
     def cpu(self):
         """The declaration of the CPU's implementation, which several entries may share."""
-        name = self.entry.get('implementation', self.entry.get('body', self.c))
-        return f'int td_cpu_{name}({", ".join(p for p, _ in self.implementation)})'
+        return f'int td_cpu_{self.implementation_name}({", ".join(p for p, _ in self.implementation)})'
+
+    @property
+    def implementation_name(self):
+        return self.entry.get('implementation', self.entry.get('body', self.c))
+
+    @property
+    def on_device(self):
+        """The declaration of what devices with programs run (src/kernels/device/): an implementation, or a body of another kind."""
+        if self.kind == 'kernel':
+            return f'int td_on_device_{self.implementation_name}({", ".join(p for p, _ in self.implementation)})'
+        return self.declaration(f'td_on_device_{self.entry.get("body", self.c)}')
 
 
 def c_name(schema):

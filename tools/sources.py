@@ -43,7 +43,7 @@ def main():
         print(kind(name), name)
     for name in names('python/csrc/*.c'):
         print('binding', name)
-    for name in names('ops/*.yaml') + names('codegen/*.py') + ['tools/sources.py']:
+    for name in names('ops/*.yaml') + names('src/kernels/device/*.ck') + names('codegen/*.py') + ['tools/sources.py']:
         print('input', name)
     for name in [n for folder in CORE for n in names(f'src/{folder}/**/*.h')] + names('python/csrc/*.h'):
         print('header', name)

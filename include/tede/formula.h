@@ -136,6 +136,21 @@ typedef struct td_formula_kernel {
  * computed in (float for float32 and halves, double, int32_t for narrower integers and bool too, int64_t for uint32 too,
  * uint64_t).  Any number of work items may be started. */
 TD_API char       *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kernel *kernels, const char *more);
+
+/* A kernel that is written for any dtypes: in its text the name, "A", stands for how an element is stored, and what begins with it for what
+ * follows from the dtype:
+ *
+ *   A_C                       the type that is computed in: float for halves, int32_t for narrow integers
+ *   A_LOAD(x) A_STORE(y)      from stored to computed and back: A_STORE(A_LOAD(a[i]) * 2)
+ *   A_LOWEST A_HIGHEST        of what an element may be, computed: infinities of floats
+ *   A_FLOATING                1 or 0
+ *   A_exp(y), A_sqrt(y), ...  the function of mathematics for the computed type: td_exp_f32, ... */
+typedef struct td_source_type { const char *name; td_dtype dtype; } td_source_type;
+typedef struct td_source_number { const char *name; int64_t value; } td_source_number;     /* #define name value */
+/* The source of a kernel in the common dialect: `text` with what it names of its dtypes, of its numbers and of the functions of mathematics.
+ * Freed with td_formula_text_free; NULL with an error, TD_E_NOT_IMPLEMENTED for complex numbers. */
+TD_API char *td_source_print(td_dialect dialect, int n_types, const td_source_type *types, int n_numbers, const td_source_number *numbers,
+                             const char *text);
 /* What to compile them with, so that results are those of the library's loops as far as functions agree. */
 TD_API const char *td_dialect_options(td_dialect dialect);
 

@@ -57,8 +57,9 @@ void *td_device_kernel(td_device device, const void *key, size_t key_size, const
 int   td_device_lanes(td_device device);
 /* The device's library is asked once. */
 const td_device_properties *td_device_known(td_device device);
-/* A loop over n elements on the current stream. */
+/* So many groups on the current stream, of td_device_lanes work items or of `lanes`. */
 int   td_device_launch(td_device device, void *kernel, int64_t groups, int n_arguments, const td_kernel_argument *arguments);
+int   td_device_launch_lanes(td_device device, void *kernel, int64_t groups, int lanes, int n_arguments, const td_kernel_argument *arguments);
 /* A product by the vendor's library on the current stream: 0; 1 where there is none that takes it, and the caller launches a kernel; -1. */
 int   td_device_product(td_device device, const td_product *product);
 

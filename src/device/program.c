@@ -240,12 +240,17 @@ void *td_device_kernel(td_device device, const void *key, size_t key_size, const
 
 int td_device_launch(td_device device, void *kernel, int64_t groups, int n_arguments, const td_kernel_argument *arguments)
 {
+    const int lanes = td_device_lanes(device);
+    return lanes < 0 ? -1 : td_device_launch_lanes(device, kernel, groups, lanes, n_arguments, arguments);
+}
+
+int td_device_launch_lanes(td_device device, void *kernel, int64_t groups, int lanes, int n_arguments, const td_kernel_argument *arguments)
+{
     const td_device_library *library = td_device_of(device.type);
-    const td_device_properties *properties = td_device_known(device);
     td_stream *stream = td_stream_current(device);
-    if (!properties || !stream)
+    if (!stream)
         return -1;
-    int status = library->launch(device, td_stream_handle(stream), kernel, groups, properties->lanes, n_arguments, arguments);
+    int status = library->launch(device, td_stream_handle(stream), kernel, groups, lanes, n_arguments, arguments);
     return status && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a kernel can't be launched, for no reason given", library->name) : status;
 }
 

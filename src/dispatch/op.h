@@ -95,6 +95,15 @@ static inline const td_impl *td_impl_of(const td_structured *of, td_keyset keys)
 }
 /* Where there is none: 0 on meta, or -1 with an error. */
 int td_no_impl(const td_op *op, td_keyset keys);
+/* Of a call without a typed implementation: by its boxed one or, of a typed one that has failed, by the CPU if it left the call to it. */
+int td_run_other_impl(const td_impl *impl, const td_op *op, td_keyset keys, const td_value *arguments, td_tensor *const *results);
+
+/* What devices with programs have of the core's (src/kernels/device/), written by the generator: implementations of structured operators and kernels
+ * of others, which leave to the CPU what they can't do. */
+typedef struct td_accelerated { const char *op; td_kernel kernel; bool structured; td_op **row; } td_accelerated;
+extern const td_accelerated td_accelerated_ops[];      /* ended by NULL */
+/* Whether what has just failed on a device is left to the CPU; the error is cleared then. */
+bool td_is_left_to_cpu(td_keyset keys);
 /* Calls the elementwise operator's implementation for out's device. */
 int td_call_elementwise(const td_op *op, const char *choice, td_tensor *const *in, const td_scalar *params, td_tensor *out);
 

@@ -20,6 +20,39 @@ int td_no_impl(const td_op *op, td_keyset keys)
                                             name ? name : "?");
 }
 
+bool td_is_left_to_cpu(td_keyset keys)
+{
+    const int device = 63 - __builtin_clzll((keys & TD_KEYS_DEVICES) | 1);
+    if (device <= TD_META || td_error_code() != TD_E_NOT_IMPLEMENTED || !td_has_programs((td_device){(int8_t)device, 0}))
+        return false;
+    td_error_clear();
+    return true;
+}
+
+/* The operator's results on the CPU, copied to those that the call has made. */
+static int run_on_cpu(const td_op *op, td_keyset keys, const td_value *arguments, td_tensor *const *results)
+{
+    td_value made[op->info.n_results];
+    int status = td_cpu_fallback(op, keys, arguments, made, NULL);
+    for (int i = 0; i < op->info.n_results && status == 0; i++)
+        if (results[i] != TD_NONE && td_copy_elements(results[i], made[i].tensor)) {
+            td_values_release(made, op->info.n_results);
+            return -1;
+        }
+    if (status == 0)
+        td_values_release(made, op->info.n_results);
+    return status;
+}
+
+int td_run_other_impl(const td_impl *impl, const td_op *op, td_keyset keys, const td_value *arguments, td_tensor *const *results)
+{
+    if (!impl)
+        return td_no_impl(op, keys);
+    if (impl->boxed && !impl->boxed(op, arguments, results, impl->context))
+        return 0;
+    return td_is_left_to_cpu(keys) ? run_on_cpu(op, keys, arguments, results) : -1;
+}
+
 /* A formula's operands and numbers as the schema has them. */
 int td_call_elementwise(const td_op *op, const char *choice, td_tensor *const *in, const td_scalar *params, td_tensor *out)
 {
@@ -226,8 +259,8 @@ int td_register_boxed_impl(const char *op, int device, td_boxed_impl *impl, void
     return register_impl(op, device, (td_impl){.boxed = impl, .context = context});
 }
 
-/* What a device with programs has from the start: the CPU for what it has no kernel for, and elementwise operators, whose formulas are printed in
- * its dialect (src/kernels/device/pointwise.c). */
+/* What a device with programs has from the start: the CPU for what it has no kernel for; elementwise operators, whose formulas are printed in
+ * its dialect (src/kernels/device/pointwise.c); and what is written in the common dialect beside that file. */
 int td_accelerate(int device)
 {
     if (!td_device_of(device)->launch)
@@ -237,6 +270,11 @@ int td_accelerate(int device)
     for (int i = 0; i < td_op_count(); i++) {
         td_op *op = (td_op *)td_op_at(i);
         if (op && op->on_strided && op->info.flags & TD_OP_POINTWISE && td_op_set_kernel(op, td_key_slot(TD_KEY_DENSE, device), op->on_strided))
+            return -1;
+    }
+    for (const td_accelerated *a = td_accelerated_ops; a->op; a++) {
+        *a->row = (td_op *)td_op_find(a->op);
+        if (a->structured ? td_register_impl(a->op, device, a->kernel) : td_register_kernel(a->op, TD_KEY_DENSE, device, a->kernel))
             return -1;
     }
     return 0;

@@ -13,6 +13,10 @@ typedef struct td_steps {
 
 /* -1 with an error for what is no expression. */
 int td_formula_read(const td_formula *formula, td_formula_kind kind, td_steps *steps);
+/* How an element of a dtype is stored, in what it is computed, what functions of that type end with, and 'f', 'i' or 'c'; NULL of what no
+ * kernel reads. */
+typedef struct td_type_names { const char *stored, *computed, *suffix; char kind; } td_type_names;
+td_type_names td_names_of_dtype(td_dtype dtype);
 /* A number as C and Python write it, with as few digits as say which it is; room for 40 characters. */
 void td_formula_number(double x, char *to);
 

@@ -31,6 +31,14 @@ static const struct { const compute *in; char stored[16]; } of_dtype[TD_DTYPES] 
     [TD_F64] = {&f64, "double"}, [TD_C64] = {&c64, "float _Complex"}, [TD_C128] = {&c128, "double _Complex"},
 };
 
+td_type_names td_names_of_dtype(td_dtype dtype)
+{
+    if ((unsigned)dtype >= TD_DTYPES || !of_dtype[dtype].in)
+        return (td_type_names){NULL, NULL, NULL, 0};
+    const compute *in = of_dtype[dtype].in;
+    return (td_type_names){of_dtype[dtype].stored, in->type, in->suffix, in->kind};
+}
+
 typedef struct printer {
     const td_dialect_table *dialect;
     td_text  out;                       /* the kernels */

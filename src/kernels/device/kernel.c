@@ -1,0 +1,89 @@
+/* Launching kernels of the common dialect: see kernel.h. */
+#include "kernels/device/kernel.h"
+
+#include <string.h>
+
+/* What tells built kernels apart; bytes between the fields are zero. */
+typedef struct kernel_key {
+    const char *source, *kernel;
+    int8_t      dtypes[8];
+    int64_t     numbers[TD_LAUNCH_NUMBERS];
+    int64_t     lanes;
+} kernel_key;
+
+typedef struct text_of { const td_launch_of *launch; int n_types, n_numbers, lanes; } text_of;
+
+static char *print_source(td_device device, const void *context)
+{
+    const text_of *of = context;
+    const td_device_properties *properties = td_device_known(device);
+    td_source_number numbers[TD_LAUNCH_NUMBERS + 1];
+    memcpy(numbers, of->launch->numbers, sizeof of->launch->numbers);
+    numbers[of->n_numbers] = (td_source_number){"WIDTH", of->lanes};
+    return properties ? td_source_print((td_dialect)properties->dialect, of->n_types, of->launch->types, of->n_numbers + 1, numbers, of->launch->source)
+                      : NULL;
+}
+
+bool td_device_computes(td_device device, td_dtype dtype)
+{
+    const td_device_properties *properties = td_device_known(device);
+    return properties && dtype < TD_DTYPE_A && !td_dtype_is_complex(dtype) && (properties->doubles || dtype != TD_F64);
+}
+
+int td_leave_to_cpu(const char *why) { return td_error(TD_E_NOT_IMPLEMENTED, "left to the CPU: %s", why); }
+
+int td_launch_lanes(td_device device)
+{
+    const td_device_properties *properties = td_device_known(device);
+    return properties ? properties->lanes : -1;
+}
+
+int64_t td_launch_groups(td_device device, int64_t n)
+{
+    const td_device_properties *properties = td_device_known(device);
+    if (!properties)
+        return 1;
+    const int64_t groups = (n + properties->lanes - 1) / properties->lanes, most = (int64_t)properties->units * 64;
+    return groups < most ? groups : most;
+}
+
+int64_t td_launch_many(td_device device, int64_t n)
+{
+    const td_device_properties *properties = td_device_known(device);
+    const int64_t most = properties ? (int64_t)properties->units * 256 : 1;
+    return n < most ? n : most;
+}
+
+int td_launch(const td_launch_of *launch)
+{
+    const td_device device = launch->buffers[0]->device;
+    const td_device_properties *properties = td_device_known(device);
+    text_of of = {.launch = launch};
+    kernel_key key;
+    td_kernel_argument arguments[TD_LAUNCH_BUFFERS + 1];
+    int n = 0;
+    if (!properties)
+        return -1;
+    of.lanes = launch->lanes ? launch->lanes : properties->lanes;
+    memset(&key, 0, sizeof key);
+    key.source = launch->source, key.kernel = launch->kernel, key.lanes = of.lanes;
+    for (; of.n_types < TD_LAUNCH_TYPES && launch->types[of.n_types].name; of.n_types++) {
+        const td_dtype dtype = launch->types[of.n_types].dtype;
+        if (!td_device_computes(device, dtype))
+            return td_leave_to_cpu(td_dtype_name(dtype));
+        key.dtypes[of.n_types] = (int8_t)dtype;
+    }
+    for (; of.n_numbers < TD_LAUNCH_NUMBERS && launch->numbers[of.n_numbers].name; of.n_numbers++)
+        key.numbers[of.n_numbers] = launch->numbers[of.n_numbers].value;
+    if (!launch->groups)
+        return 0;
+    void *kernel = td_device_kernel(device, &key, sizeof key, launch->kernel, print_source, &of);
+    if (!kernel)
+        return -1;
+    for (; n < TD_LAUNCH_BUFFERS && launch->buffers[n]; n++) {
+        const td_tensor *x = launch->buffers[n] == TD_NONE ? launch->buffers[0] : launch->buffers[n];
+        arguments[n] = (td_kernel_argument){x->data, 0};
+    }
+    arguments[n++] = (td_kernel_argument){launch->values, launch->size};
+    return td_device_launch_lanes(device, kernel, launch->groups, of.lanes, n, arguments);
+}

@@ -1,0 +1,55 @@
+/* What implementations on devices with programs are made of.
+ *
+ * A file of kernels, NAME.ck, is in the common dialect (Note [The common dialect] in src/formula/dialect.c) and for any dtypes
+ * (td_source_print in <tede/formula.h>).  The library has it as text; beside it NAME.c has the functions that launch its kernels.  What a
+ * kernel gets by value is one struct, which both read from NAME.ck:
+ *
+ *     #define TD_HOST
+ *     #include "kernels/device/NAME.ck"
+ *     TD_SOURCE(NAME);
+ *
+ *     int td_on_device_cumsum(td_tensor *self, int64_t dim, td_dtype dtype, td_tensor *out0)
+ *
+ * An operator's function has its name behind td_on_device_, with the parameters of the CPU's implementation (td_cpu_cumsum), or, if the operator
+ * is no structured one, of its body (td_op_gather).  The generator finds it by this name, and every device with programs gets it
+ * (td_accelerate in src/dispatch/structured.c).  What it can't do it leaves to the CPU by failing with TD_E_NOT_IMPLEMENTED: td_launch does so
+ * for dtypes that the device has no kernels for. */
+#ifndef TD_KERNELS_DEVICE_KERNEL_H
+#define TD_KERNELS_DEVICE_KERNEL_H
+#include <tede/auto.h>
+#include <tede/formula.h>
+#include <tede/kernel.h>
+#include "tensor/device.h"
+
+#define TD_SOURCE(name) extern const char td_source_##name[]
+
+enum { TD_LAUNCH_TYPES = 6, TD_LAUNCH_NUMBERS = 8, TD_LAUNCH_BUFFERS = 12 };
+
+/* A kernel and what it is launched with.  LANES, a power of two, is known when it is built: it is one of its numbers. */
+typedef struct td_launch_of {
+    const char      *source, *kernel;                   /* td_source_NAME; literals, which tell built kernels apart */
+    td_source_type   types[TD_LAUNCH_TYPES];            /* as far as they have names */
+    td_source_number numbers[TD_LAUNCH_NUMBERS];
+    td_tensor       *buffers[TD_LAUNCH_BUFFERS];        /* up to NULL; TD_NONE is passed as the first one's memory, not to be read */
+    const void      *values;
+    size_t           size;
+    int64_t          groups;                            /* 0: nothing is done */
+    int              lanes;                             /* of a group; 0: as many as the device likes */
+} td_launch_of;
+#define TD_VALUES(struct) .values = &(struct), .size = sizeof(struct)
+
+/* On the current stream of the device of buffers[0]. */
+int td_launch(const td_launch_of *launch);
+/* Groups for n items, of which each work item may take several; and for n pieces of work that a group does each. */
+int64_t td_launch_groups(td_device device, int64_t n);
+int64_t td_launch_many(td_device device, int64_t n);
+/* Work items of a group on this device; -1 with an error. */
+int td_launch_lanes(td_device device);
+
+/* Whether the device has kernels for a dtype; complex numbers have none. */
+bool td_device_computes(td_device device, td_dtype dtype);
+
+/* The operator is left to the CPU: fails with TD_E_NOT_IMPLEMENTED. */
+int td_leave_to_cpu(const char *why);
+
+#endif

@@ -1,0 +1,55 @@
+/* softmax, log_softmax and their gradients on devices: softmax.ck. */
+#include "calls_kernels_device_softmax.h"
+#include "kernels/device/kernel.h"
+#define TD_HOST
+#include "kernels/device/softmax.ck"
+
+TD_SOURCE(softmax);
+
+/* Forward without `result`.  A line is a work item's where neighbouring lines lie beside each other and there are enough of them. */
+static int run(bool log, int64_t dim, td_tensor *x, td_tensor *result, td_tensor *out)
+{
+    const int d = td_wrap_dim(dim, x->ndim ? x->ndim : 1), lanes = td_launch_lanes(x->device);
+    softmax_values v = {.n = x->ndim ? x->sizes[d] : 1, .inner = 1};
+    if (d < 0 || lanes < 0)
+        return -1;
+    if (out->numel == 0)
+        return 0;
+    for (int i = d + 1; i < x->ndim; i++)
+        v.inner *= x->sizes[i];
+    v.lines = x->numel / v.n;
+    TD_AUTO td_tensor *from = td_make_contiguous(x);
+    TD_AUTO td_tensor *of = result ? td_make_contiguous(result) : NULL;
+    TD_AUTO td_tensor *to = td_writable(out, (td_dtype)out->dtype);
+    if (!from || (result && !of) || !to)
+        return -1;
+    const bool items = v.n < 8 || (v.inner >= lanes && v.lines >= 8 * lanes);
+    td_launch_of launch = {
+        .source = td_source_softmax, TD_VALUES(v), .groups = items ? td_launch_groups(x->device, v.lines) : td_launch_many(x->device, v.lines),
+        .types = {{"A", (td_dtype)x->dtype}, {"B", (td_dtype)out->dtype}, {"R", (td_dtype)(result ? result : out)->dtype}}, .numbers = {{"LOG", log}},
+        .kernel = result ? items ? "softmax_gradient_items" : "softmax_gradient_groups" : items ? "softmax_items" : "softmax_groups",
+        .buffers = {from, of ? of : to, of ? to : NULL},
+    };
+    return td_launch(&launch) || td_write_back(out, to) ? -1 : 0;
+}
+
+int td_on_device__softmax(td_tensor *self, int64_t dim, bool half_to_float, td_tensor *out0)
+{
+    (void)half_to_float;
+    return run(false, dim, self, NULL, out0);
+}
+int td_on_device__log_softmax(td_tensor *self, int64_t dim, bool half_to_float, td_tensor *out0)
+{
+    (void)half_to_float;
+    return run(true, dim, self, NULL, out0);
+}
+int td_on_device__softmax_backward_data(td_tensor *grad_output, td_tensor *output, int64_t dim, td_dtype input_dtype, td_tensor *out0)
+{
+    (void)input_dtype;
+    return run(false, dim, grad_output, output, out0);
+}
+int td_on_device__log_softmax_backward_data(td_tensor *grad_output, td_tensor *output, int64_t dim, td_dtype input_dtype, td_tensor *out0)
+{
+    (void)input_dtype;
+    return run(true, dim, grad_output, output, out0);
+}
