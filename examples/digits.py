@@ -3,6 +3,7 @@
     python examples/digits.py                     five seeds: accuracies, their mean, a confusion matrix
     python examples/digits.py --seeds 0           one seed
     python examples/digits.py --lib torch         the same program on PyTorch
+    python examples/digits.py --device opencl     on a device
 
 The digits are scikit-learn's: 1,797 images of 8 by 8 pixels from UCI's optical recognition data. The last 20% are held
 out, and written by other people than the first 80%. Training sees each image moved by up to a pixel, turned and sheared
@@ -18,15 +19,15 @@ from pictures import confusion_matrix
 from progress import Progress
 
 
-def load(lib):
+def load(lib, device):
     """(training images, their digits, held-out images, their digits); images are (count, 1, 8, 8) from 0 to 1."""
     try:
         from sklearn.datasets import load_digits
     except ImportError:
         sys.exit("digits.py: the images come with scikit-learn, which is not installed: pip install scikit-learn")
     pixels, numbers = load_digits(return_X_y=True)
-    images = lib.tensor(pixels.tolist()).view(-1, 1, 8, 8) / 16
-    digits = lib.tensor(numbers.tolist())
+    images = lib.tensor(pixels.tolist(), device=device).view(-1, 1, 8, 8) / 16
+    digits = lib.tensor(numbers.tolist(), device=device)
     cut = len(digits) * 4 // 5
     return images[:cut], digits[:cut], images[cut:], digits[cut:]
 
@@ -49,9 +50,9 @@ def jitter(lib, images, strength):
     distance, the tent function max(0, 1 - |distance|), in each direction.
     """
     count, _, height, width = images.shape
-    noise = lib.rand(count, 6) * 2 - 1
-    ys = lib.arange(height) - (height - 1) / 2
-    xs = lib.arange(width) - (width - 1) / 2
+    noise = lib.rand(count, 6, device=images.device) * 2 - 1
+    ys = lib.arange(height, device=images.device) - (height - 1) / 2
+    xs = lib.arange(width, device=images.device) - (width - 1) / 2
     y, x = ys.reshape(1, -1, 1), xs.reshape(1, 1, -1)
     turn = [(strength * noise[:, i]).reshape(-1, 1, 1) for i in range(6)]
     read_y = y + 0.2 * (turn[0] * y + turn[1] * x) + turn[4]
@@ -67,13 +68,13 @@ def train(lib, seed, data, options, bar, done):
     F = lib.nn.functional
     lib.manual_seed(seed)
     images, digits = data
-    model = make_model(lib)
+    model = make_model(lib).to(images.device)
     steps = options.epochs * math.ceil(len(digits) / options.batch)
     optimizer = lib.optim.AdamW(model.parameters(), lr=options.lr, weight_decay=0.02)
     schedule = lib.optim.lr_scheduler.OneCycleLR(optimizer, options.lr, total_steps=steps + 1)
     step = 0
     for epoch in range(options.epochs):
-        for rows in lib.randperm(len(digits)).split(options.batch):
+        for rows in lib.randperm(len(digits), device=images.device).split(options.batch):
             loss = F.cross_entropy(model(jitter(lib, images[rows], options.jitter)), digits[rows], label_smoothing=0.05)
             optimizer.zero_grad()
             loss.backward()
@@ -95,6 +96,7 @@ def parse():
                                      formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     add = parser.add_argument
     add("--lib", default="tede", choices=["tede", "torch"], help="the library to run on")
+    add("--device", default="cpu", help="where it computes: cpu, opencl, cuda, cuda:1")
     add("--threads", type=int, default=0, help="CPU threads; 0 leaves the library's own choice")
     add("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="train once with each of these")
     add("--epochs", type=int, default=30, help="times that each image is seen")
@@ -113,7 +115,7 @@ def main():
         sys.exit(f"digits.py: {options.lib} is not installed here ({error})")
     if options.threads:
         lib.set_num_threads(options.threads)
-    images, digits, held_images, held_digits = load(lib)
+    images, digits, held_images, held_digits = load(lib, options.device)
     truth = held_digits.tolist()
     counts, accuracies, done = [[0] * 10 for _ in range(10)], [], 0
     bar = Progress(len(options.seeds) * options.epochs * math.ceil(len(digits) / options.batch))

@@ -4,6 +4,7 @@
     python examples/gpt.py --resume                      go on after Ctrl-C, with the losses of an unbroken run
     python examples/gpt.py --sample --prompt "class "    write from the saved checkpoint
     python examples/gpt.py --lib torch                   the same program on PyTorch
+    python examples/gpt.py --device opencl               the model on a device; batches are drawn on the CPU, so losses agree with its
 
 The model reads bytes: no tokenizer, a vocabulary of 256. Files are split, not lines: what the validation loss is
 measured on comes from modules that training never saw. Beside it stands what a bigram model reaches, the best guess
@@ -131,7 +132,7 @@ def evaluate(lib, model, windows, batch):
     model.eval()
     with lib.no_grad():
         for part in windows.split(batch):
-            ids = part.long()
+            ids = part.to(next(model.parameters()).device).long()
             logits = model(ids[:, :-1])
             loss = F.cross_entropy(logits.reshape(-1, VOCABULARY), ids[:, 1:].reshape(-1), reduction="sum")
             total += loss.item()
@@ -146,10 +147,10 @@ class Run:
     places where its windows start. That is why a resumed run repeats an unbroken one to the last bit.
     """
 
-    def __init__(self, lib, config):
-        self.lib, self.config = lib, config
+    def __init__(self, lib, config, device="cpu"):
+        self.lib, self.config, self.device = lib, config, device
         lib.manual_seed(config["seed"])
-        self.model = make_model(lib, config["context"], config["width"], config["layers"], config["heads"])
+        self.model = make_model(lib, config["context"], config["width"], config["layers"], config["heads"]).to(device)
         matrices = [p for p in self.model.parameters() if p.dim() == 2]
         others = [p for p in self.model.parameters() if p.dim() != 2]
         groups = [{"params": matrices, "weight_decay": config["weight_decay"]},
@@ -164,7 +165,7 @@ class Run:
         lib, F, config = self.lib, self.lib.nn.functional, self.config
         context = config["context"]
         starts = lib.randint(len(data) - context, (config["batch"], 1))
-        ids = data[starts + lib.arange(context + 1)].long()
+        ids = data[starts + lib.arange(context + 1)].to(self.device).long()
         logits = self.model(ids[:, :-1])
         loss = F.cross_entropy(logits.reshape(-1, VOCABULARY), ids[:, 1:].reshape(-1))
         self.optimizer.zero_grad()
@@ -181,6 +182,7 @@ class Run:
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         for index, row in state["state"].items():
             tensors.update({f"optimizer.{index}.{name}": value for name, value in row.items()})
+        tensors = {name: tensor.cpu() for name, tensor in tensors.items()}
         tensors["random_state"] = self.lib.get_rng_state()
         tensors["losses"] = self.lib.tensor(self.losses, dtype=self.lib.float64)
         metadata = {name: str(value) for name, value in self.config.items()}     # plain strings: C reads them too
@@ -191,9 +193,9 @@ class Run:
         checkpoint.save(self.lib, path, tensors, metadata)
 
     @classmethod
-    def load(cls, lib, path):
+    def load(cls, lib, path, device="cpu"):
         tensors, metadata = checkpoint.load(lib, path)
-        run = cls(lib, {name: kind(metadata[name]) for name, kind in CONFIG.items()})
+        run = cls(lib, {name: kind(metadata[name]) for name, kind in CONFIG.items()}, device)
         run.model.load_state_dict({name[6:]: tensor for name, tensor in tensors.items() if name.startswith("model.")})
         state = {}
         for name, tensor in tensors.items():
@@ -321,7 +323,7 @@ def sum_in_order(values):
 
 def write(lib, model, context, prompt, options):
     """Print `prompt` and `options.bytes` more bytes to the standard output, each as it is chosen."""
-    draws, ids = Draws(options.seed), list(prompt.encode())
+    draws, ids, device = Draws(options.seed), list(prompt.encode()), next(model.parameters()).device
     out = sys.stdout.buffer
     sys.stdout.flush()
     out.write(bytes(ids))
@@ -330,7 +332,7 @@ def write(lib, model, context, prompt, options):
         ids = [10]                              # an empty prompt begins behind a line's end
     with lib.no_grad():
         for _ in range(options.bytes):
-            logits = model(lib.tensor([ids[-context:]]))[0, -1].tolist()
+            logits = model(lib.tensor([ids[-context:]], device=device))[0, -1].tolist()
             ids.append(choose(logits, draws.next(), options.temperature, options.top_k))
             out.write(bytes(ids[-1:]))
             out.flush()
@@ -347,6 +349,7 @@ def parse():
     add = parser.add_argument
     add("--lib", default="tede", choices=["tede", "torch"], help="the library to run on")
     add("--threads", type=int, default=0, help="CPU threads; 0 leaves the library's own choice")
+    add("--device", default="cpu", help="where the model is: cpu, opencl, cuda, cuda:1")
     add("--seed", type=int, default=1, help="seed of the initial values, of the batches and of sampling")
 
     group = parser.add_argument_group("what to do")
@@ -408,11 +411,11 @@ def main():
         if not os.path.exists(options.checkpoint):
             sys.exit(f"gpt.py: there is no {options.checkpoint} yet; train first, or name another with --checkpoint")
         try:
-            run = Run.load(lib, options.checkpoint)
+            run = Run.load(lib, options.checkpoint, options.device)
         except Exception as error:              # whatever a damaged or foreign file makes the readers say
             sys.exit(f"gpt.py: {options.checkpoint} can't be used: {type(error).__name__}: {error}")
     else:
-        run = Run(lib, {name: getattr(options, name) for name in CONFIG})
+        run = Run(lib, {name: getattr(options, name) for name in CONFIG}, options.device)
     try:
         go_on = options.sample or train(run, options)
     except OSError as error:                    # a full disk, say: the last whole checkpoint is still there
