@@ -174,8 +174,8 @@ TD_API void td_values_release(td_value *values, int count);
 /* The new operator; NULL with an error if the schema can't be read or the name is taken. */
 TD_API const td_op *td_op_define(const char *schema);
 /* Traits of such an operator, in place of those that it has: none at first, so it shares none with one of aten's of its
- * name.  The struct and its texts are copied; without `batch` the rule at vmap levels stays what it is.  An error if a word
- * isn't known, or doesn't fit the schema. */
+ * name.  The struct and its texts are copied; without `batch` that, and the rule at vmap levels, stay what they are.  An error if a
+ * word isn't known, or doesn't fit the schema. */
 TD_API int  td_op_set_traits(const td_op *op, const td_op_traits *traits) TD_MUST_USE;
 /* Take it away: it is no longer found.  Calls that run go on. */
 TD_API int  td_op_remove(const td_op *op) TD_MUST_USE;

@@ -352,8 +352,8 @@ static PyObject *op_traits(PyObject *m, PyObject *text)
     if (!op)
         return NULL;
     const td_op_traits *t = td_op_describe(op)->traits;
-    return Py_BuildValue("{szszszszszsz}", "batch", t->batch, "autocast", policies[t->autocast], "tags", t->tags, "names", t->names,
-                         "flops", t->flops, "decompose", t->decompose);
+    return Py_BuildValue("{szszszszszszsz}", "batch", t->batch, "autocast", policies[t->autocast], "tags", t->tags, "names", t->names,
+                         "flops", t->flops, "shown", t->shown, "decompose", t->decompose);
 }
 /* Sets dict[key] to a formula's text, if there is one. */
 static int put_formula(PyObject *dict, const char *key, const td_formula *formula, td_formula_kind kind)
@@ -429,18 +429,26 @@ static PyObject *flops_of_all(PyObject *m, PyObject *nothing)
     }
     return list;
 }
-/* _set_op_traits(full name, batch, autocast, tags, names, flops, decompose): strings or None. */
-static PyObject *set_op_traits(PyObject *m, PyObject *args)
+/* _set_op_traits(full name, batch=, autocast=, tags=, names=, flops=, shown=, decompose=): strings; what is None stays as it is. */
+static PyObject *set_op_traits(PyObject *m, PyObject *args, PyObject *kwargs)
 {
     (void)m;
-    const char *name, *autocast;
-    td_op_traits traits = {.size = sizeof traits};
-    if (!PyArg_ParseTuple(args, "szzzzzz:_set_op_traits", &name, &traits.batch, &autocast, &traits.tags, &traits.names, &traits.flops,
-                          &traits.decompose))
+    static char *keywords[] = {"", "batch", "autocast", "tags", "names", "flops", "shown", "decompose", NULL};
+    const char *name, *autocast = NULL;
+    td_op_traits given = {0};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$zzzzzzz:_set_op_traits", keywords, &name, &given.batch, &autocast, &given.tags,
+                                     &given.names, &given.flops, &given.shown, &given.decompose))
         return NULL;
     const td_op *op = td_op_find(name);
     if (!op)
         return PyErr_Format(PyExc_ValueError, "there is no operator %s", name);
+    td_op_traits traits = *td_op_describe(op)->traits;
+    traits.size = sizeof traits, traits.batch = given.batch;
+    traits.tags = given.tags ? given.tags : traits.tags;
+    traits.names = given.names ? given.names : traits.names;
+    traits.flops = given.flops ? given.flops : traits.flops;
+    traits.shown = given.shown ? given.shown : traits.shown;
+    traits.decompose = given.decompose ? given.decompose : traits.decompose;
     for (size_t i = 1; i < sizeof policies / sizeof *policies && autocast; i++)
         if (!strcmp(policies[i], autocast))
             traits.autocast = (td_autocast_policy)i;
@@ -494,7 +502,7 @@ static PyMethodDef functions[] = {
     {"_op_traits", op_traits, METH_O, NULL},
     {"_op_formulas", op_formulas, METH_O, NULL},
     {"_flops_of_all", flops_of_all, METH_NOARGS, NULL},
-    {"_set_op_traits", set_op_traits, METH_VARARGS, NULL},
+    {"_set_op_traits", (PyCFunction)(void (*)(void))set_op_traits, METH_VARARGS | METH_KEYWORDS, NULL},
     {"_register_fallthrough", register_fallthrough, METH_VARARGS, NULL},
     {"_warn_without_gradient", warn_without_gradient, METH_VARARGS, "Whether operators without a gradient warn: was it so until now?"},
     {"_register_boxed", register_boxed, METH_VARARGS, NULL},

@@ -241,10 +241,11 @@ static const td_op *shown_as(const td_op *op, const td_value *arguments)
     const td_op_info *info = td_op_describe(op);
     const char *shown = info->traits->shown;
     const td_op *other = NULL;
-    char name[64];
     if (shown) {
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(shown, "="), shown);
-        const int i = argument_named(info, name);
+        const size_t length = strcspn(shown, "=");
+        int i = 0;                          /* it is there: td_op_set_traits has looked */
+        while (i < info->n_arguments - 1 && (strncmp(info->arguments[i].name, shown, length) || info->arguments[i].name[length]))
+            i++;
         const td_value *v = &arguments[i];
         const bool left_out = v->kind == TD_VALUE_NONE || (v->kind == TD_VALUE_INTS && v->count <= 0);
         if ((left_out || is_number(v)) && (other = relative(info, strchr(shown, '=') + 1, NULL)) &&

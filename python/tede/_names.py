@@ -148,8 +148,8 @@ def _kept(names, args, kwargs, result):
     return names if result.dim() == len(names) else None
 
 
-_RULES = {"reduced": _reduced, "swapped": _swapped, "permuted": _permuted, "dropped": _dropped, "squeezed": _squeezed,
-          "product": _product, "kept": _kept}           # `names:` of entries
+RULES = {"reduced": _reduced, "swapped": _swapped, "permuted": _permuted, "dropped": _dropped, "squeezed": _squeezed,
+         "product": _product, "kept": _kept}           # `names:` of entries
 _PROTOCOL = {"__getitem__": _indexed, "__matmul__": _product}       # of methods that are no operators
 _PROPERTIES = {"T": lambda names: names[::-1], "mT": lambda names: (*names[:-2], names[-1], names[-2]), "data": tuple, "real": tuple,
                "imag": tuple, "grad": tuple, "H": lambda names: names[::-1], "mH": lambda names: (*names[:-2], names[-1], names[-2])}
@@ -244,7 +244,7 @@ _DIMS = ("dim", "dims", "dim0", "dim1", "axis")
 
 
 def _rule_of_overloads(fulls):
-    return _RULES.get(next(filter(None, (_C._op_traits(full)["names"] for full in fulls)), None))
+    return RULES.get(next(filter(None, (_C._op_traits(full)["names"] for full in fulls)), None))
 
 
 @functools.cache

@@ -33,7 +33,7 @@ class Tag(enum.Enum):
 def declare(full, tags):
     """The tags of an operator that is being defined."""
     tags = (tags,) if isinstance(tags, Tag) else tags
-    _C._set_op_traits(full, None, None, " ".join(tag.name for tag in tags), None, None, None)
+    _C._set_op_traits(full, tags=" ".join(tag.name for tag in tags))
 
 
 def of(full):

@@ -442,19 +442,22 @@ def register_vmap(op, func=None, /, *, lib=None):
     return register if func is None else register(func)
 
 
-def set_traits(op, *, batch=None, autocast=None, names=None, flops=None, decompose=None):
+def set_traits(op, *, batch=None, autocast=None, names=None, flops=None, shown=None, decompose=None):
     """Behaviour of an operator of the program's own, in the words that entries of tede's operators use (docs/extending.md):
     `batch`, the pattern at vmap levels ("pointwise", "dims(absent_is_all)", ...); `autocast`: "lower_precision", "fp32" or "promote";
-    `names`, what becomes of names of dimensions ("reduced", "kept", ...); `flops`, how it is counted ("product(a, b)"); `decompose`, the
-    rule whose calls __torch_dispatch__ sees ("matmul", ...) or "never".  What is None stays as it is."""
+    `names`, what becomes of names of dimensions ("reduced", "kept", ...); `flops`, how it is counted ("product(a, b)"); `shown`, the operator
+    that __torch_dispatch__ sees where an argument was left out or is a number ("dim=total.all"); `decompose`, the rule whose calls it sees
+    ("matmul", ...) or "never".  What is None stays as it is."""
     from tede._decompositions import RULES
-    if decompose not in (None, "never", *RULES):
-        raise ValueError(f"decompose: '{decompose}' is no rule; there are never, {', '.join(RULES)}")
+    from tede._names import RULES as NAMES
     full = _checked_name(op, "set_traits")
-    traits = _C._op_traits(full)
-    new = {"autocast": autocast, "names": names, "flops": flops, "decompose": decompose}
-    traits.update({key: value for key, value in new.items() if value is not None})
-    _C._set_op_traits(full, batch, traits["autocast"], traits["tags"], traits["names"], traits["flops"], traits["decompose"])
+    for trait, word, known in ("decompose", decompose, ("never", *RULES)), ("names", names, NAMES):
+        if word not in (None, *known):
+            raise ValueError(f"{trait}: '{word}' is no rule; there are {', '.join(known)}")
+    if flops is not None:
+        from tede.utils.flop_counter import check_pattern
+        check_pattern(full, flops)
+    _C._set_op_traits(full, batch=batch, autocast=autocast, names=names, flops=flops, shown=shown, decompose=decompose)
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):

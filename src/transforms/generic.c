@@ -58,6 +58,8 @@ static bool names_dims(const td_arg *a)
     return false;
 }
 
+static bool names_one_dim(const td_arg *a) { return a->kind == TD_VALUE_INT && names_dims(a); }
+
 /* Sizes of the operand or result, which have the batch in front, too. */
 static bool names_shape(const td_arg *a)
 {
@@ -98,13 +100,19 @@ static int drop_added(td_batch *b)
 
 /* The batch stands first, so every dimension that an argument names moves up by one, and sizes get it in front; see
  * TD_DIMS_ABSENT_IS_ALL and those below it for the exceptions. A list that is absent and means all dimensions is
- * written out, or the batch would be reduced, too. A number is called as one of one dimension, which its dims 0 and
+ * written out, or the batch would be reduced, too; where there is room for one dimension alone and a member has more, members are
+ * called one by one. A number is called as one of one dimension, which its dims 0 and
  * -1 name. */
 int td_rule_dims(td_batch *b)
 {
     td_tensor *x = b->arguments[0].tensor;
     bool everything = b->modes & TD_DIMS_ABSENT_IS_ALL, added = x->ndim == 0 && !(b->modes & TD_DIMS_KEEPS_0D);
     bool alike = b->modes & TD_DIMS_ALL_OPERANDS;
+    if (added && !b->op->unbox)                 /* td_op_define's: nothing tells whether it takes the dimension that is added */
+        return td_rule_loop(b);
+    for (int i = 1; i < b->op->info.n_arguments; i++)
+        if (names_one_dim(&b->op->info.arguments[i]) && b->arguments[i].kind == TD_VALUE_NONE && (!everything || x->ndim > 1))
+            return td_rule_loop(b);
     int more = b->modes & TD_DIMS_OF_RESULT ? 1 : 0;
     if (added && td_batch_check(b) != 0)        /* some operators have no dimension 0 of a number */
         return -1;
@@ -126,6 +134,8 @@ int td_rule_dims(td_batch *b)
             memcpy(dims + 1, v->ints, sizeof *dims * (size_t)v->count);
             if (td_batch_set_ints(b, i, v->count + 1, dims) != 0)
                 return -1;
+        } else if (names_one_dim(a) && v->kind == TD_VALUE_NONE) {
+            *v = (td_value){.kind = TD_VALUE_INT, .integer = 1};
         } else if (names_dims(a) && v->kind == TD_VALUE_INT) {
             if ((v->integer = shift_dim(v->integer, x->ndim + more)) < 0)
                 return -1;

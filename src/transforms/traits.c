@@ -72,6 +72,16 @@ static int check_batch(const td_op *op, const td_batching *batching)
     return 0;
 }
 
+/* "other=src", whose first word is an argument. */
+static int check_pair(const td_op *op, const char *trait, const char *text)
+{
+    const size_t length = text ? strcspn(text, "=") : 0;
+    bool known = !text;
+    for (int i = 0; i < op->info.n_arguments && !known; i++)
+        known = is_word(text, length, op->info.arguments[i].name) && text[length] && text[length + 1];
+    return known ? 0 : td_error(TD_E_VALUE, "%s: '%s' is not an argument of %s, = and a name", trait, text, op->info.name);
+}
+
 /* Copies *text to *at, and moves that on. */
 static void keep_text(const char **text, char **at)
 {
@@ -97,6 +107,10 @@ int td_op_set_traits(const td_op *op, const td_op_traits *given)
         return td_error(TD_E_VALUE, "autocast: there is no policy %d", (int)traits.autocast);
     if (traits.batch && (read_batch(traits.batch, &batching) || check_batch(op, &batching)))
         return -1;
+    if (check_pair(op, "shown", traits.shown) || check_pair(op, "spelled", traits.spelled))
+        return -1;
+    if (!traits.batch)
+        traits.batch = __atomic_load_n(&row->info.traits, __ATOMIC_ACQUIRE)->batch;
     const char *texts[] = {traits.batch, traits.tags, traits.names, traits.flops, traits.shown, traits.spelled, traits.decompose};
     size_t size = 0;
     for (size_t i = 0; i < TD_COUNT(texts); i++)
@@ -117,7 +131,7 @@ int td_op_set_traits(const td_op *op, const td_op_traits *given)
     while (!__atomic_compare_exchange_n(&records, &r->next, r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
     __atomic_store_n(&row->info.traits, &r->traits, __ATOMIC_RELEASE);
-    if (traits.batch)
+    if (batching.rule)
         __atomic_store_n(&row->batching, &r->batching, __ATOMIC_RELEASE);
     return traits.autocast && !td_op_has_kernel(op, TD_KEY_AUTOCAST, TD_CPU) ? td_autocast_register(op) : 0;
 }

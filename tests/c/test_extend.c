@@ -301,6 +301,15 @@ TD_TEST(an_operator_has_the_traits_that_it_is_given_and_none_of_atens)
     if (one_by_one && at_once && set == 0) {        /* else an error is pending, which this one would hide */
         refused = td_op_set_traits(op, &traits) == -1 && strstr(td_error_message(), "'sideways' is no mode of pointwise");
         td_error_clear();
+        traits.batch = NULL;
+        for (int i = 0; i < 2; i++) {
+            traits.shown = i ? NULL : "y=relu", traits.spelled = i ? "=x" : NULL;
+            refused &= td_op_set_traits(op, &traits) == -1 && strstr(td_error_message(), "is not an argument of relu");
+            td_error_clear();
+        }
+        traits.shown = "x=relu.y", traits.spelled = "x=self";
+        set = td_op_set_traits(op, &traits);
+        shown &= set == 0 && !strcmp(info->traits->batch, "pointwise") && !strcmp(info->traits->spelled, "x=self");
     }
     CHECK_EQ(td_op_remove(op), 0);
     CHECK(registered == 0 && set == 0 && none && shown && refused);

@@ -21,6 +21,7 @@ def own():
         library.impl(name, kernel, "CPU")
         tede.library.set_traits(f"owntraits::{name}", **traits)
         return getattr(tede.ops.owntraits, name)
+    define.library = library
     yield define
     library._destroy()
 
@@ -82,6 +83,56 @@ def test_words_that_are_not_known(own, traits, words):
         own("odd(Tensor x) -> Tensor", lambda x: x, **traits)
 
 
+@pytest.mark.parametrize("traits, words", [
+    ({"names": "bogus"}, "names: 'bogus' is no rule; there are reduced"), ({"flops": "bogus(x)"}, "'bogus(x)' is no pattern"),
+    ({"flops": "product(x, nothing)"}, "has no argument 'nothing'"), ({"flops": "product(x)"}, "product takes two arguments"),
+    ({"flops": "convolution"}, "has no argument 'input'"), ({"flops": "product("}, "product takes two arguments"),
+    ({"shown": "nothing=sum"}, "'nothing=sum' is not an argument of odd"), ({"shown": "dim"}, "is not an argument of odd, = and a name"),
+    ({"shown": "dim="}, "is not an argument of odd, = and a name")])
+def test_words_that_would_only_fail_when_used(own, traits, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        own("odd(Tensor x, int dim=0) -> Tensor", lambda x, dim=0: x, **traits)
+
+
+def test_traits_that_are_not_named_stay(own):
+    full = "owntraits::several"
+    op = own("several(Tensor x, int? dim=None) -> Tensor", lambda x, dim=None: x.sum(dim), names="reduced", shown="dim=several.all")
+    tede.library.set_traits(full, batch="dims(absent_is_all)")
+    tede.library.set_traits(full, autocast="fp32")
+    assert _C._op_traits(full) == {"batch": "dims(absent_is_all)", "autocast": "fp32", "tags": None, "names": "reduced", "flops": None,
+                                   "shown": "dim=several.all", "decompose": None}
+    loops, x = _C._vmap_fallback_count(), tede.rand(5, 3)
+    assert tede.vmap(op)(x).tolist() == x.sum(1).tolist() and _C._vmap_fallback_count() == loops
+
+
+def test_an_absent_dimension_of_an_own_operator_is_the_members(own):
+    """One number can't say `all but the batch`: only a member of one dimension is reduced with the others in one call."""
+    for name, batch, calls in ("known", "dims(absent_is_all)", [3, 1, 3]), ("open", "dims", [3, 3, 3]):
+        seen = []
+        op = own(f"{name}(Tensor x, int? dim=None) -> Tensor", shapes(lambda x, dim=None: x.sum(dim), seen), batch=batch)
+        for shape, count in zip([(3,), (3, 4), (3, 4, 2)], calls):
+            x = tede.rand(shape)
+            seen.clear()
+            assert tede.allclose(tede.vmap(op)(x), tede.stack([v.sum() for v in x]))
+            assert len(seen) == count
+
+
+def test_a_mode_sees_what_an_own_operator_shows(own):
+    from tede.utils._python_dispatch import TorchDispatchMode
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.func = func
+            return func(*args, **(kwargs or {}))
+    own.library.define("total.all(Tensor x) -> Tensor")
+    own.library.impl("total.all", lambda x: x.sum(), "CPU")
+    own("total(Tensor x, int? dim=None) -> Tensor", lambda x, dim=None: x.sum(dim), shown="dim=total.all")
+    for dim, seen in (None, "all"), (1, ""):
+        with Seen() as mode:
+            got = tede.ops.owntraits.total(tede.ones(2, 3), dim)
+        assert mode.func._schema.overload_name == seen and got.tolist() == tede.ones(2, 3).sum(dim).tolist()
+
+
 def test_patterns_that_do_not_fit_the_schema(own):
     with pytest.raises(ValueError, match="takes a list of tensors"):
         own("joined(Tensor[] x) -> Tensor", lambda x: x[0], batch="leading")
@@ -93,7 +144,7 @@ def test_patterns_that_do_not_fit_the_schema(own):
 
 def test_traits_of_atens_operators_can_be_read():
     assert _C._op_traits("aten::mm") == {"batch": "product(matrices)", "autocast": "lower_precision", "tags": "core", "names": "product",
-                                         "flops": "product(self, mat2)", "decompose": None}
+                                         "flops": "product(self, mat2)", "shown": None, "decompose": None}
     assert _C._op_traits("aten::sum.dim_IntList")["batch"] == "dims(absent_is_all)"
     assert _C._op_traits("aten::relu_")["batch"] == "pointwise"
     assert _C._op_traits("aten::rand")["batch"] == "random"

@@ -71,14 +71,35 @@ def _convolution_backward(call):
     return (wanted[0] + wanted[1]) * conv_flop_count(call["input"], call["weight"], call["grad_output"], call["transposed"])
 
 
-_PATTERNS = {"product": _product, "convolution": _convolution, "convolution_backward": _convolution_backward}
+# By name: the function, and which arguments of the operator it reads; None: the two that are named in brackets.
+_PATTERNS = {"product": (_product, None), "convolution": (_convolution, ("input", "weight", "transposed")),
+             "convolution_backward": (_convolution_backward, ("grad_output", "input", "weight", "transposed", "output_mask"))}
+
+
+def _read(text):
+    pattern, _, words = text.rstrip(")").partition("(")
+    return pattern, [word.strip() for word in words.split(",") if word.strip()]
+
+
+def check_pattern(full, text):
+    """A ValueError if the text is no `flops` that fits the operator."""
+    pattern, names = _read(text)
+    arguments = [a.name for a in _overload_named(full)._schema.arguments]
+    if pattern not in _PATTERNS:
+        raise ValueError(f"flops: '{text}' is no pattern; there are {', '.join(_PATTERNS)}")
+    needed = _PATTERNS[pattern][1]
+    if len(names) != (2 if needed is None else 0):
+        raise ValueError(f"flops: '{text}': {pattern} takes {'two arguments' if needed is None else 'no arguments'} in brackets")
+    if missing := [name for name in needed or names if name not in arguments]:
+        raise ValueError(f"flops: '{text}': {full} has no argument '{missing[0]}'")
 
 
 @functools.cache
 def _of_text(full, text):
     """The formula that an operator's traits name."""
-    pattern, _, words = text.rstrip(")").partition("(")
-    count, names = _PATTERNS[pattern], [word.strip() for word in words.split(",") if word.strip()]
+    check_pattern(full, text)           # of C's operators nobody else has
+    pattern, names = _read(text)
+    count = _PATTERNS[pattern][0]
     arguments = [a.name for a in _overload_named(full)._schema.arguments]
 
     def formula(*args, out_shape=None, **kwargs):
