@@ -37,8 +37,10 @@ SCOPE = {
     "complex32": r"complex32|chalf|ComplexHalf",
     "float8": r"float8",
     "CUDA's compiler": r"jiterator|triton",
-    "symbolic shapes": r"ShapeEnv|SymInt|SymFloat|SymBool|symbolic_shapes|tracing_mode=.symbolic|sym_(size|int|float|numel)|[Uu]nbacked|dynamic_shape",
-    "compilers": r"torch\.compile|_dynamo|_inductor|torch\.jit\.|jit_script|torchscript|TorchScript|torch\.export|capture_pre_autograd|aot_|torch\.onnx",
+    "symbolic shapes": r"PropagateRealTensors|ProxyTensorSymbolic|make_fx_symbolic"
+                       r"|ShapeEnv|SymInt|SymFloat|SymBool|symbolic_shapes|tracing_mode=.symbolic|sym_(size|int|float|numel)|[Uu]nbacked|dynamic_shape",
+    "compilers": r"torch\.compile|ScriptObject|_dynamo|_inductor|torch\.jit\.|jit_script|torchscript|TorchScript|torch\.export"
+                 r"|capture_pre_autograd|aot_|torch\.onnx",
     "choice of backend": r"conv_backend|ConvBackend",
     "private": r"torch\._(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher",
@@ -51,7 +53,9 @@ CALLED = {"_C._get_cpu_capability": "default", "_C._len_torch_function_stack": 0
           "_C._get_torch_function_state": None, "_C._jit_set_num_profiled_runs": 1, "cpu._is_avx2_supported": True,
           "_utils._is_privateuse1_backend_available": False, "_logging.scribe.open_source_signpost": None,
           "_C._jit_set_emit_hooks": None, "_nnpack_available": False}
-NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_dynamo": lambda fn, recursive=True: fn,
+NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_dynamo": lambda fn=None, recursive=True: fn or (lambda fn: fn),
+         "_dynamo.testing.make_test_cls_with_patches": lambda cls, prefix, *args, **kwargs: type(prefix + cls.__name__, (unittest.TestCase,), {}),
+         "fx.experimental._config.patch": lambda **kwargs: lambda test: test,
          "testing._comparison._unwrap_dtensor_for_comparison": lambda *args: args,
          "testing._comparison.TensorLikePair._check_supported": lambda self, tensor, *, id: None,
          **{f"ao.nn.{kind}.modules.__all__": () for kind in ("qat", "quantizable", "quantized")},
@@ -193,6 +197,7 @@ def prepare():
         ops = sys.modules["torch"].ops
         load = ops.load_library
         ops.load_library = lambda path: None if "torchbind_test" in str(path) else load(path)        # classes for TorchScript
+        sys.modules["torch"].classes._TorchScriptTesting = StandIn("classes._TorchScriptTesting")
     builtins.__import__ = _patient(builtins.__import__, folders)
 
 

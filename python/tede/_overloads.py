@@ -128,11 +128,7 @@ class OpOverloadPacket:
                 self._full = full
                 if not full:
                     raise AttributeError(f"'_OpNamespace' '{self.namespace}' object has no attribute '{self.__name__}'")
-                own = _C._operators.get(self.__name__) if self.namespace == "aten" else None
-                if any("(b!)" in _C._op_info(name)[0] for name in full):      # outputs that calls may give by their names
-                    own = None
-                self._operator = own if own is not None and len(own.schemas) == len(full) else \
-                    _C._operator_of(self.__name__, full, self)
+                self._operator = _C._operator_of(self.__name__, full, self)
             self._made = defined[0]
         return self._operator
 

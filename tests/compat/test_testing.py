@@ -111,3 +111,10 @@ def test_suites_add_kinds_of_pairs(lib):
     with pytest.raises(comparison.UnsupportedInputs):
         comparison.BooleanPair(1, 2, id=())
     assert comparison.NumberPair(0, 0.).rtol == 1e-7
+
+
+def test_mappings_whose_keys_have_no_order(lib):
+    a, b = lib.ones(2), lib.zeros(2)
+    lib.testing.assert_close({a: lib.ones(1), b: lib.ones(2)}, {a: lib.ones(1), b: lib.ones(2)})
+    with pytest.raises(AssertionError, match="not close"):
+        lib.testing.assert_close({a: lib.ones(1), b: lib.ones(2)}, {a: lib.ones(1), b: lib.zeros(2)})

@@ -5,7 +5,9 @@ import re
 
 
 def qualified_name(function):
-    """Where a function is found: "operator.add", "torch.relu", "torch.nn.functional.linear"."""
+    """Where a function is found: "_operator.add", "torch.relu", "torch.nn.functional.linear", "torch.ops.aten.add.Tensor"."""
+    if hasattr(function, "_overloadname") or hasattr(function, "_qualified_op_name"):
+        return f"torch.ops.{function}"
     if getattr(builtins, getattr(function, "__name__", ""), None) is function:
         return function.__name__
     return ".".join(_place(function)[:2])

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import math
 import operator
+import typing
 from types import FunctionType
 
 import tede
@@ -248,7 +249,7 @@ class Tracer(TracerBase):
             stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
             default = () if p.default is p.empty or stars else (p.default,)
             args.append(self.create_proxy("placeholder", stars + p.name, default, {},
-                                          type_expr=p.annotation if isinstance(p.annotation, type) and p.annotation is not p.empty else None))
+                                          type_expr=None if p.annotation is p.empty or isinstance(p.annotation, str) else p.annotation))
         if any(p.kind in _ORDER for p in parameters):
             root_fn = _patch_function(plain, len(args))
         return root_fn, args
@@ -346,7 +347,7 @@ def _rebuild(state, code, name, imports=()):
             return True
     module = _CodeOnlyModule(state)
     plain = type("CodeOnly", (_CodeOnlyModule,), {
-        "forward": _compile(PythonCode(code, {"torch": tede, "_operator": operator, "device": tede.device, **found}))})
+        "forward": _compile(PythonCode(code, {"torch": tede, "_operator": operator, "device": tede.device, "typing": typing, **found}))})
     module.__class__ = plain
     made = GraphModule(module, KeepModules().trace(module), name)
     for kind in ("_parameters", "_buffers", "_modules"):
@@ -360,7 +361,7 @@ def _reduce(self):
     state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_code")}
     names = self._graph.python_code("self").globals
     imports = [(short, value.__module__, value.__qualname__) for short, value in names.items()
-               if short not in ("torch", "_operator", "device") and hasattr(value, "__qualname__") and "<" not in value.__qualname__]
+               if short not in ("torch", "_operator", "device", "typing") and hasattr(value, "__qualname__") and "<" not in value.__qualname__]
     return _rebuild, (state, self._code, type(self).__name__, imports)
 
 

@@ -7,6 +7,7 @@ import math
 import operator
 import re
 import types
+import typing
 import warnings
 
 from tede.fx._qualified import _place, _type_repr
@@ -268,6 +269,25 @@ class Graph:
             names[name] = obj
             return name
 
+        def annotation(kind):
+            """A type as the code has it, with those in its brackets."""
+            if kind is None or kind is type(None):
+                return "None"
+            if kind is ...:
+                return "..."
+            origin, inner = typing.get_origin(kind), typing.get_args(kind)
+            if kind is typing.Any or origin in (list, dict, tuple, typing.Union) and (origin is not typing.Union or type(None) in inner[1:]):
+                names["typing"] = typing
+                shown = "Union" if len(inner) > 2 and origin is typing.Union else "Any" if kind is typing.Any else getattr(kind, "_name", None)
+                base = f"typing.{shown}" if shown else origin.__name__
+                inner = inner[:1] if shown == "Optional" else inner
+                return f"{base}[{', '.join(map(annotation, inner))}]" if inner else base
+            if isinstance(kind, type) and origin is None:
+                return known(_type_repr(kind), kind)
+            name = re.sub(r"\W+", "_", repr(kind)).strip("_")
+            names[name] = kind
+            return name
+
         def show(a):
             if isinstance(a, Node):
                 return a.name
@@ -298,7 +318,7 @@ class Graph:
         def call(args, kwargs):
             return ", ".join([*map(show, args), *(f"{key} = {show(value)}" for key, value in kwargs.items())])
         for node in self.nodes:
-            kind = f" : {known(_type_repr(node.type), node.type)}" if isinstance(node.type, type) else ""
+            kind = f" : {annotation(node.type)}" if node.type is not None else ""
             if node.op == "placeholder":
                 default = f" = {show(node.args[0])}" if node.args else ""
                 raw = node.target

@@ -37,6 +37,10 @@ def _assign_attr(value, to_module, target):
     setattr(to_module, field, value)
 
 
+def _torch(dtype):
+    return str(dtype).replace("tede.", "torch.")
+
+
 def _compile(code, traced_from=None):
     """The function that source text defines; tracebacks and inspect find its lines."""
     global _count
@@ -70,7 +74,7 @@ class GraphModule(Module):
             for node in graph.nodes:
                 if node.op in ("get_attr", "call_module") and node.target not in root:
                     raise RuntimeError(f"Node {node} referenced target {node.target} but that target was not provided in `root`!")
-            for target in sorted({n.target for n in graph.nodes if n.op in ("get_attr", "call_module")}, key=lambda t: t.count(".")):
+            for target in sorted(dict.fromkeys(n.target for n in graph.nodes if n.op in ("get_attr", "call_module")), key=lambda t: t.count(".")):
                 _assign_attr(root[target], self, target)
         self.meta = dict(getattr(root, "meta", None) or {}) if not isinstance(root, dict) else {}
         self.graph = graph
@@ -104,6 +108,33 @@ class GraphModule(Module):
         if print_output:
             print(text)
         return text
+
+    def to_folder(self, folder, module_name="FxModule"):
+        """Write a package that has this module as a class `module_name`: its code, its state, and pickles of the modules in it that
+        have no simple source."""
+        import pathlib
+
+        import tede
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        tede.save(self.state_dict(), folder / "state_dict.pt")
+        lines = ["import os", "import tede as torch", "from tede.nn import *", "", f"class {module_name}(torch.nn.Module):", "    def __init__(self):",
+                 "        super().__init__()", "        here = os.path.dirname(__file__)"]
+        for name, module in self.named_children():
+            tede.save(module, folder / f"{name}.pt")
+            lines.append(f"        self.{name} = torch.load(os.path.join(here, '{name}.pt'), weights_only=False)")
+        for name, value in self._buffers.items():
+            if value is not None:
+                lines.append(f"        self.register_buffer('{name}', torch.empty({list(value.shape)}, dtype={_torch(value.dtype)}), "
+                             f"persistent={name not in self._non_persistent_buffers_set})")
+        for name, value in self._parameters.items():
+            if value is not None:
+                lines.append(f"        self.{name} = torch.nn.Parameter(torch.empty({list(value.shape)}, dtype={_torch(value.dtype)}), "
+                             f"requires_grad={value.requires_grad})")
+        lines.append("        self.load_state_dict(torch.load(os.path.join(here, 'state_dict.pt')))")
+        body = self._code.strip().replace("\n", "\n    ")
+        (folder / "module.py").write_text("\n".join(lines) + f"\n\n    {body}\n")
+        (folder / "__init__.py").write_text("from .module import *\n")
 
     def add_submodule(self, target, m):
         """Put a module at a path; False if a part of the path isn't a module."""

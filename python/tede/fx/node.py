@@ -1,7 +1,7 @@
 """Node: one step of a graph: an operation, its target, its arguments, and who uses its result."""
 import operator
 
-from tede.fx._qualified import _type_repr, shown_name
+from tede.fx._qualified import _type_repr, qualified_name as _get_qualified_name, shown_name      # noqa: F401  PyTorch has the second here
 from tede.fx.immutable_collections import immutable_dict, immutable_list
 
 Argument = Target = object          # for annotations
@@ -152,6 +152,17 @@ class Node:
         def new(node):
             return new_input if node is old_input else node
         self._set(map_arg(self.args, new), map_arg(self.kwargs, new))
+
+    def normalized_arguments(self, root, arg_types=None, kwarg_types=None, normalize_to_only_use_kwargs=False):
+        """(args, kwargs) of a call under the names of its target's parameters, with all defaults; None where that can't be said.
+
+        root: the module of the graph; arg_types, kwarg_types: the arguments' types, where overloads can't be told apart without."""
+        from tede.fx.operator_schemas import normalize_function, normalize_module
+        if self.op == "call_function":
+            return normalize_function(self.target, self.args, self.kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs)
+        if self.op == "call_module":
+            return normalize_module(root, self.target, self.args, self.kwargs, normalize_to_only_use_kwargs)
+        return None
 
     def is_impure(self, impure_random=True):
         """Whether the call has an effect besides its result."""

@@ -118,6 +118,8 @@ def type_matches(signature_type, argument_type):
         return typing.get_origin(argument_type) in (list, tuple) and all(t is ... or type_matches(inner, t) for t in theirs)
     if signature_type is numbers.Number and argument_type in (int, float):
         return True
+    if signature_type is int and argument_type is tede.dtype:
+        return True
     if signature_type is float and argument_type is int:
         return True
     return isinstance(signature_type, type) and isinstance(argument_type, type) and issubclass(argument_type, signature_type)

@@ -324,7 +324,7 @@ def originate_pairs(actual, expected, *, pair_types, sequence_types=(collections
         keys = list(actual.keys())
         try:
             keys.sort()
-        except TypeError:
+        except Exception:               # of keys that have no order
             pass
         return [pair for key in keys for pair in originate_pairs(actual[key], expected[key], id=(*id, key), **options)]
     values = {name: value for name, value in options.items() if name not in ("pair_types", "sequence_types", "mapping_types")}

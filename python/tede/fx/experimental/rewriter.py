@@ -2,7 +2,6 @@
 import ast
 import copy
 import inspect
-import textwrap
 from types import CellType, FunctionType
 
 import tede
@@ -15,7 +14,9 @@ class AST_Rewriter(ast.NodeTransformer):
 
     def rewrite(self, fn):
         """The function with its source changed."""
-        tree = self.visit(ast.parse(textwrap.dedent(inspect.getsource(fn))))
+        source = inspect.getsource(fn)
+        tree = ast.parse("if True:\n" + source if source[:1].isspace() else source)     # to dedent it would change its strings
+        tree = self.visit(ast.Module(tree.body[0].body, []) if source[:1].isspace() else tree)
         definition = tree.body[0]
         definition.decorator_list = []
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()), _tede_assert=CellType(tede._assert))
