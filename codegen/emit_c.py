@@ -172,7 +172,7 @@ class Chunk(Nodes):
         base = forms[0]
         implementation = ''
         if base.kind == 'kernel':
-            self.code.append(f'''{base.meta};
+            self.code.append(f'''{'' if 'reduces' in base.entry else base.meta + ';'}
 {base.cpu};
 static const td_impl cpu_{base.c} = {{.typed = (td_kernel){base.cpu[4:base.cpu.index("(")]}}};
 ''')
@@ -383,6 +383,8 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         if op.variant != 'out' or not base.entry.get('out_check'):
             return ''
         args = [n for a in base.schema.arguments if a.in_c for n in a.names()] + [a.c for a in op.mutable]
+        if 'reduces' in base.entry:
+            return f'    if (td_out_check_reduced("{base.schema.name}", {base.reduces[0][0]}, self, {op.mutable[0].c}))\n        return -1;\n'
         return f'    if (td_out_check_{base.c}({", ".join(args)}))\n        return -1;\n'
 
     @staticmethod
@@ -418,8 +420,14 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         fail = 'NULL' if op.result == 'tensor' else '-1'
         refusals = ''.join(line + '\n' for line in self.refusals(base, fail))
         geometry = f'    {base.geometry} geometry;\n' if base.geometry else ''
+        if 'reduces' in base.entry:
+            rules, *given = base.reduces
+            described = (f'td_meta_reduced(specs, "{base.schema.name}", {n}, (const td_reduced[]){{{", ".join(rules)}}}, self, '
+                         f'{", ".join(given)})')
+        else:
+            described = f'td_meta_{body}({", ".join(["specs", *(["&geometry"] if geometry else []), *args])})'
         meta = f'''    td_spec specs[{n}];
-{geometry}{refusals}    if (td_meta_{body}({", ".join(["specs", *(["&geometry"] if geometry else []), *args])}))
+{geometry}{refusals}    if ({described})
         return {"NULL" if op.result == "tensor" else "-1"};
 '''
         if op.variant == 'functional':
@@ -724,6 +732,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 #include "dispatch/outputs.h"
 #include "dispatch/writes.h"
 #include "ops/pointwise/pointwise.h"
+#include "ops/reduce/reduced.h"
 
 /* src/dispatch/spec.c: an error if tensors are on the CPU and on meta; those without dimensions may be elsewhere, where that is allowed. */
 int td_check_devices(int n, const td_spec_inputs *operands, bool numbers_anywhere);

@@ -44,7 +44,7 @@ class Prototypes:
         body = op.entry.get('body', op.c)
         if op.target or 'each' in op.entry or 'copy_of' in op.entry:
             return
-        if op.entry.get('out_check'):
+        if op.entry.get('out_check') and 'reduces' not in op.entry:
             params = [p for a in op.schema.arguments if a.in_c for p in a.parameters()]
             outs = [f'td_tensor *out{i}' for i in range(len(op.schema.results))]
             self.add(f'td_out_check_{op.c}', f'int td_out_check_{op.c}({", ".join([*params, *outs])});')
@@ -56,7 +56,7 @@ class Prototypes:
             self.add('td_op_' + body, op.declaration('td_op_' + body) + ';')
             self.add('td_on_device_' + body, op.on_device + ';')
         elif op.kind == 'kernel':
-            for text in (op.meta, op.cpu, op.on_device):
+            for text in ([] if 'reduces' in op.entry else [op.meta]) + [op.cpu, op.on_device]:
                 self.add(text[4:text.index('(')], text + ';')
 
     def named(self, text):

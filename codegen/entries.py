@@ -15,8 +15,9 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
           'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'layouts', 'sparse_into', 'takes_layout',
-          'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'shown', 'spelled', 'geometry', 'implementation'}
+          'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'shown', 'spelled', 'geometry', 'implementation', 'reduces'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
+REDUCES = {'sum', 'count', 'bool', 'float', 'extreme', 'extreme_at'}     # td_reduced in src/ops/reduce/reduced.h
 # In-place forms that are methods only, as in PyTorch: those of several operands, but for some, and some of one operand.
 FUNCTIONS_TOO = {'addmv_', 'celu_', 'clamp_', 'clamp_max_', 'clamp_min_', 'clip_', 'gcd_', 'lcm_', 'ldexp_', 'logit_', 'nan_to_num_',
                  'round_', 'threshold_', 'xlogy_'}
@@ -147,6 +148,18 @@ class Operator:
         return f'int td_meta_{self.entry.get("body", self.c)}({", ".join(["td_spec *specs", *filled, *numbers])})'
 
     @property
+    def reduces(self):
+        """Of an entry with ``reduces``, as C: what each result holds, n_dim, dim, keepdim, dtype, for td_meta_reduced()."""
+        rules = self.entry['reduces']
+        rules = [f'TD_REDUCED_{rule.upper()}' for rule in (rules if isinstance(rules, list) else [rules])]
+        given = {a.name: a.names() for a in self.schema.arguments}
+        dim = given.get('dim', ['-1', 'NULL'])
+        if len(dim) == 1:
+            optional = next(a.optional for a in self.schema.arguments if a.name == 'dim')
+            dim = [f'{dim[0]} ? 1 : -1', dim[0]] if optional else ['1', f'&{dim[0]}']
+        return rules, *dim, given.get('keepdim', ['false'])[0], given.get('dtype', ['TD_DTYPE_NONE'])[0]
+
+    @property
     def implementation(self):
         """The parameters of an implementation by (type and name, name): operands, geometry, results."""
         operands = [(p, n) for a in self.schema.arguments if a.in_c and (a.is_tensor or not self.geometry)
@@ -209,6 +222,10 @@ def expand(entry, family):
     variants = entry.setdefault('variants', default.get(entry['kind'], ['function', 'method']))
     if entry['kind'] == 'pointwise' and 'value' not in entry:
         raise EntryError(f'{where}: a pointwise operator needs a value')
+    rules = entry.get('reduces', [])
+    rules = rules if isinstance(rules, list) else [rules]
+    if rules and (entry['kind'] != 'kernel' or len(rules) != len(schema.results) or not REDUCES.issuperset(rules)):
+        raise EntryError(f'{where}: reduces: a kernel has one of {", ".join(sorted(REDUCES))} for each result')
     variant = 'functional'
     if any(a.mutable and not a.out for a in schema.arguments) and schema.name.endswith('_'):
         variant = 'inplace'

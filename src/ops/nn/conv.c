@@ -221,6 +221,25 @@ int td_op_convolution_grad(td_tensor **results, td_tensor *grad, td_tensor *inpu
     return -1;
 }
 
+/* ---- the tangent: the bias goes along with the first convolution */
+
+/* conv(t_x, w) + conv(x, t_w) + t_b. Where only the bias has a tangent no convolution is run: it is broadcast along
+ * the channels, the dimension in front of the spatial ones. */
+td_tensor *td_op_convolution_tangent(td_tensor *t_input, td_tensor *t_weight, td_tensor *t_bias, td_tensor *input, td_tensor *weight,
+                                     td_tensor *result, NUMBERS)
+{
+    if (t_input == TD_NONE && t_weight == TD_NONE) {
+        int64_t sizes[TD_MAX_DIMS];
+        for (int d = 0; d < result->ndim; d++)
+            sizes[d] = d == result->ndim - 1 - (weight->ndim - 2) ? result->sizes[d] : 1;
+        return td_reshape(t_bias, result->ndim, sizes);
+    }
+    TD_AUTO td_tensor *by_input = t_input == TD_NONE ? td_ref(TD_NONE) : td_convolution(t_input, weight, t_bias, GIVEN);
+    TD_AUTO td_tensor *by_weight = t_weight == TD_NONE ? td_ref(TD_NONE)
+                                 : td_convolution(input, t_weight, t_input == TD_NONE ? t_bias : TD_NONE, GIVEN);
+    return td_sum_of(by_input, by_weight);
+}
+
 /* ---- conv1d, conv2d, conv3d and their transposes --------------------------------------------------------------------- */
 
 /* One number stands for all dimensions. */

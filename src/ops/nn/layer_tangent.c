@@ -53,29 +53,6 @@ td_tensor *td_op_log_softmax_backward_tangent(td_tensor *t_grad, td_tensor *t_ou
     return td_sum_of(by_grad, by_output);
 }
 
-/* ---- convolution: the bias goes along with the first */
-
-/* conv(t_x, w) + conv(x, t_w) + t_b. Where only the bias has a tangent no convolution is run: it is broadcast along
- * the channels, the dimension in front of the spatial ones. */
-td_tensor *td_op_convolution_tangent(td_tensor *t_input, td_tensor *t_weight, td_tensor *t_bias, td_tensor *input, td_tensor *weight,
-                                     td_tensor *result, int64_t n_stride, const int64_t *stride, int64_t n_padding,
-                                     const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed,
-                                     int64_t n_output, const int64_t *output_padding, int64_t groups)
-{
-#define CONVOLVE(x, w, b) td_convolution(x, w, b, n_stride, stride, n_padding, padding, n_dilation, dilation, transposed, n_output, \
-                                         output_padding, groups)
-    if (t_input == TD_NONE && t_weight == TD_NONE) {
-        int64_t sizes[TD_MAX_DIMS];
-        for (int d = 0; d < result->ndim; d++)
-            sizes[d] = d == result->ndim - 1 - (weight->ndim - 2) ? result->sizes[d] : 1;
-        return td_reshape(t_bias, result->ndim, sizes);
-    }
-    LET(by_input) = t_input == TD_NONE ? td_ref(TD_NONE) : CONVOLVE(t_input, weight, t_bias);
-    LET(by_weight) = t_weight == TD_NONE ? td_ref(TD_NONE) : CONVOLVE(input, t_weight, t_input == TD_NONE ? t_bias : TD_NONE);
-    return td_sum_of(by_input, by_weight);
-#undef CONVOLVE
-}
-
 /* ---- embedding_bag: sums and means are linear in the table and in the weights of samples; maxima are picked */
 
 /* mode 2 is max: each element's row is known from the forward pass, and -1 marks an empty bag, whose tangent is 0.

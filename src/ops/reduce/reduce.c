@@ -2,7 +2,7 @@
  * results, td_meta_..., and those that are made of others, td_op_..., with item, equal, isclose and allclose at the end.
  *
  * A meta function runs before the kernel and on meta tensors instead of it; it fills one td_spec per result, from which the
- * results are allocated. The kernels (src/kernels/cpu/reduce/operators.c) may therefore assume what is checked here.
+ * results are allocated. For most that is td_meta_reduced(), by the word of their entry (`reduces`). The kernels (src/kernels/cpu/reduce/operators.c) may therefore assume what is checked here.
  * Gradients are in grad.c, tangents in tangent.c. */
 
 #include "calls_ops_reduce_reduce.h"
@@ -11,6 +11,7 @@
 #include <string.h>
 #include "dispatch/outputs.h"
 #include "ops/reduce/reduce.h"
+#include "ops/reduce/reduced.h"
 
 int td_reduce_mask(const td_tensor *x, int64_t n, const int64_t *dim, bool empty_is_all, bool *mask)
 {
@@ -47,21 +48,62 @@ int64_t td_reduce_count(const td_tensor *x, const bool *mask)
     return count;
 }
 
-/* Sums of integers and bools are int64, as in PyTorch, unless a dtype is given. */
-static td_dtype sum_dtype(const td_tensor *x, td_dtype dtype)
+/* Extremes convert nothing; any and all are written to bools or bytes. */
+int td_out_check_reduced(const char *op, td_reduced rule, const td_tensor *self, const td_tensor *out)
 {
-    return dtype != TD_DTYPE_NONE ? dtype
-         : td_dtype_is_integral((td_dtype)x->dtype) || x->dtype == TD_BOOL ? TD_I64 : (td_dtype)x->dtype;
+    if (rule == TD_REDUCED_BOOL && out->dtype != TD_BOOL && out->dtype != TD_U8)
+        return td_error(TD_E_RUNTIME, "%s only supports bool tensor for result, got: %s", op, td_dtype_title((td_dtype)out->dtype));
+    if (rule == TD_REDUCED_EXTREME && out->dtype != self->dtype)
+        return td_error(TD_E_RUNTIME, "Expected the dtype for input and out to match, but got %s for input's dtype and %s for out's dtype.",
+                        td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)out->dtype));
+    return 0;
 }
 
-/* ---- sums, means, products */
-
-int td_meta_sum_dim_intlist(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype)
+static td_dtype reduced_dtype(td_reduced rule, td_dtype own, td_dtype given)
 {
+    const bool whole = td_dtype_is_integral(own) || own == TD_BOOL;
+    switch (rule) {
+    case TD_REDUCED_SUM:        return given != TD_DTYPE_NONE ? given : whole ? TD_I64 : own;
+    case TD_REDUCED_COUNT:
+    case TD_REDUCED_EXTREME_AT: return TD_I64;
+    case TD_REDUCED_BOOL:       return own == TD_U8 ? TD_U8 : TD_BOOL;
+    case TD_REDUCED_FLOAT:      return whole ? td_default_dtype() : own;
+    case TD_REDUCED_EXTREME:    break;
+    }
+    return own;
+}
+
+/* An extreme has no neutral element, so a reduced dimension must not be empty; others may be, the result is empty then.
+ * `whole`: no dimension was given, PyTorch has another message for it. */
+static int check_not_empty(const char *op, const td_tensor *x, const bool *mask, bool whole)
+{
+    if (x->numel > 0)
+        return 0;
+    if (whole)
+        return td_error(TD_E_RUNTIME, "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                        "reduction dim with the 'dim' argument.", op);
+    for (int d = 0; d < x->ndim; d++)
+        if (mask[d] && x->sizes[d] == 0)
+            return td_error(TD_E_INDEX, "%s(): Expected reduction dim %d to have non-zero size.", op, d);
+    return 0;
+}
+
+/* Complex numbers have no order.  Empty tensors pass, for there is nothing to compare. */
+int td_meta_reduced(td_spec *specs, const char *op, int n, const td_reduced *rules, td_tensor *self, int64_t n_dim, const int64_t *dim,
+                    bool keepdim, td_dtype dtype)
+{
+    const bool extreme = rules[0] == TD_REDUCED_EXTREME || rules[0] == TD_REDUCED_EXTREME_AT;
     bool mask[TD_MAX_DIMS];
-    return td_reduce_mask(self, n_dim, dim, true, mask) ||
-           td_reduce_spec(specs, self, mask, keepdim, sum_dtype(self, dtype)) ? -1 : 0;
+    if (extreme && td_dtype_is_complex((td_dtype)self->dtype) && self->numel)
+        return td_error(TD_E_RUNTIME, "%s(): does not support complex input; it takes real numbers", op);
+    if (td_reduce_mask(self, n_dim, dim, rules[0] != TD_REDUCED_BOOL, mask) || (extreme && check_not_empty(op, self, mask, n_dim <= 0)))
+        return -1;
+    for (int i = 0; i < n; i++)
+        if (td_reduce_spec(&specs[i], self, mask, keepdim, reduced_dtype(rules[i], (td_dtype)self->dtype, dtype)))
+            return -1;
+    return 0;
 }
+/* ---- sums, means, products */
 
 int td_meta_nansum(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype)
 {
@@ -69,7 +111,7 @@ int td_meta_nansum(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t
         return td_error(TD_E_RUNTIME, "nansum on CPU does not support complex inputs");
     if (td_dtype_is_complex(dtype) && self->numel)
         return td_error(TD_E_NOT_IMPLEMENTED, "\"nansum_cpu\" not implemented for '%s'", td_dtype_title(dtype));
-    return td_meta_sum_dim_intlist(specs, self, n_dim, dim, keepdim, dtype);
+    return td_meta_reduced(specs, "nansum", 1, (const td_reduced[]){TD_REDUCED_SUM}, self, n_dim, dim, keepdim, dtype);
 }
 
 int td_meta_mean_dims(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype)
@@ -80,15 +122,6 @@ int td_meta_mean_dims(td_spec *specs, td_tensor *self, int64_t n_dim, const int6
                         "dtype. Got: %s", dtype == TD_DTYPE_NONE ? "Input" : "Optional", td_dtype_title(kind));
     bool mask[TD_MAX_DIMS];
     return td_reduce_mask(self, n_dim, dim, true, mask) || td_reduce_spec(specs, self, mask, keepdim, kind) ? -1 : 0;
-}
-
-int td_meta_prod_dim_int(td_spec *specs, td_tensor *self, int64_t dim, bool keepdim, td_dtype dtype)
-{
-    return td_meta_sum_dim_intlist(specs, self, 1, &dim, keepdim, dtype);
-}
-int td_meta_prod(td_spec *specs, td_tensor *self, td_dtype dtype)
-{
-    return td_meta_sum_dim_intlist(specs, self, -1, NULL, false, dtype);
 }
 
 td_tensor *td_op_sum_all(td_tensor *self, td_dtype dtype) { return td_sum_dim_intlist(self, -1, NULL, false, dtype); }
@@ -112,91 +145,14 @@ td_tensor *td_op_nanmean(td_tensor *self, int64_t n_dim, const int64_t *dim, boo
 
 /* ---- extremes */
 
-/* Extremes convert nothing: an out= has the input's dtype. */
-static int check_same_dtype(const td_tensor *self, const td_tensor *out)
-{
-    return out->dtype == self->dtype ? 0 : td_error(
-        TD_E_RUNTIME, "Expected the dtype for input and out to match, but got %s for input's dtype and %s for out's dtype.",
-        td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)out->dtype));
-}
-int td_out_check_amax(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out)
-{
-    (void)n_dim, (void)dim, (void)keepdim;
-    return check_same_dtype(self, out);
-}
-int td_out_check_amin(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out)
-{
-    return td_out_check_amax(self, n_dim, dim, keepdim, out);
-}
-
-/* An extreme has no neutral element, so a reduced dimension must not be empty; others may be, the result is empty then.
- * `whole`: no dimension was given, PyTorch has another message for it. */
-static int check_not_empty(const char *op, const td_tensor *x, const bool *mask, bool whole)
-{
-    if (x->numel > 0)
-        return 0;
-    if (whole)
-        return td_error(TD_E_RUNTIME, "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
-                        "reduction dim with the 'dim' argument.", op);
-    for (int d = 0; d < x->ndim; d++)
-        if (mask[d] && x->sizes[d] == 0)
-            return td_error(TD_E_INDEX, "%s(): Expected reduction dim %d to have non-zero size.", op, d);
-    return 0;
-}
-
-/* Complex numbers have no order. Empty tensors pass here, for there is nothing to compare. */
-static int check_real(const char *op, const td_tensor *x)
-{
-    if (td_dtype_is_complex((td_dtype)x->dtype) && x->numel)
-        return td_error(TD_E_RUNTIME, "%s(): does not support complex input; it takes real numbers", op);
-    return 0;
-}
-
-static int meta_extreme(const char *op, td_spec *spec, td_tensor *x, int64_t n, const int64_t *dim, bool keepdim,
-                        td_dtype dtype)
-{
-    bool mask[TD_MAX_DIMS];
-    if (check_real(op, x) || td_reduce_mask(x, n, dim, true, mask) || check_not_empty(op, x, mask, n <= 0))
-        return -1;
-    return td_reduce_spec(spec, x, mask, keepdim, dtype);
-}
-
-int td_meta_amax(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
-{
-    return meta_extreme("amax", specs, self, n_dim, dim, keepdim, (td_dtype)self->dtype);
-}
-int td_meta_amin(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
-{
-    return meta_extreme("amin", specs, self, n_dim, dim, keepdim, (td_dtype)self->dtype);
-}
-int td_meta_max_all(td_spec *specs, td_tensor *self)
-{
-    return meta_extreme("max", specs, self, -1, NULL, false, (td_dtype)self->dtype);
-}
-int td_meta_min_all(td_spec *specs, td_tensor *self)
-{
-    return meta_extreme("min", specs, self, -1, NULL, false, (td_dtype)self->dtype);
-}
 /* Both results have the same shape and dtype. PyTorch words the error for no elements differently here than for amax. */
 int td_meta_aminmax(td_spec *specs, td_tensor *self, const int64_t *dim, bool keepdim)
 {
     if (self->numel == 0 && !dim)
         return td_error(TD_E_RUNTIME, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
                         "identity.");
-    if (meta_extreme("aminmax", &specs[0], self, dim ? 1 : -1, dim, keepdim, (td_dtype)self->dtype))
-        return -1;
-    specs[1] = specs[0];
-    return 0;
-}
-int td_meta_max_dim(td_spec *specs, td_tensor *self, int64_t dim, bool keepdim)
-{
-    return meta_extreme("max", &specs[0], self, 1, &dim, keepdim, (td_dtype)self->dtype) ||
-           meta_extreme("max", &specs[1], self, 1, &dim, keepdim, TD_I64) ? -1 : 0;
-}
-int td_meta_min_dim(td_spec *specs, td_tensor *self, int64_t dim, bool keepdim)
-{
-    return meta_extreme("min", &specs[0], self, 1, &dim, keepdim, (td_dtype)self->dtype) ||
-           meta_extreme("min", &specs[1], self, 1, &dim, keepdim, TD_I64) ? -1 : 0;
+    return td_meta_reduced(specs, "aminmax", 2, (const td_reduced[]){TD_REDUCED_EXTREME, TD_REDUCED_EXTREME}, self, dim ? 1 : -1, dim, keepdim,
+                           TD_DTYPE_NONE);
 }
 /* argmax without dim counts positions in the flattened tensor; the result is int64 either way. */
 static int meta_arg(const char *op, td_spec *specs, td_tensor *self, const int64_t *dim, bool keepdim)
@@ -206,7 +162,7 @@ static int meta_arg(const char *op, td_spec *specs, td_tensor *self, const int64
     if (!dim && self->numel == 0)
         return td_error(TD_E_INDEX, "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
                         "reduction dim with the 'dim' argument.", op);
-    return meta_extreme(op, specs, self, dim ? 1 : -1, dim, keepdim, TD_I64);
+    return td_meta_reduced(specs, op, 1, (const td_reduced[]){TD_REDUCED_EXTREME_AT}, self, dim ? 1 : -1, dim, keepdim, TD_DTYPE_NONE);
 }
 int td_meta_argmax(td_spec *specs, td_tensor *self, const int64_t *dim, bool keepdim)
 {
@@ -219,25 +175,6 @@ int td_meta_argmin(td_spec *specs, td_tensor *self, const int64_t *dim, bool kee
 
 td_tensor *td_op_max_other(td_tensor *self, td_tensor *other) { return td_maximum(self, other); }
 td_tensor *td_op_min_other(td_tensor *self, td_tensor *other) { return td_minimum(self, other); }
-
-/* The results of any and all are written to bools or bytes. */
-static int check_bool_out(const char *op, const td_tensor *out)
-{
-    return out->dtype == TD_BOOL || out->dtype == TD_U8 ? 0
-         : td_error(TD_E_RUNTIME, "%s only supports bool tensor for result, got: %s", op, td_dtype_title((td_dtype)out->dtype));
-}
-#define OF_BOOLEANS(name)                                                                                                   \
-    int td_out_check_##name##_all(td_tensor *self, td_tensor *out) { return (void)self, check_bool_out(#name, out); }         \
-    int td_out_check_##name##_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out)                               \
-    {                                                                                                                       \
-        return (void)self, (void)dim, (void)keepdim, check_bool_out(#name, out);                                              \
-    }                                                                                                                       \
-    int td_out_check_##name##_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out)        \
-    {                                                                                                                       \
-        return (void)self, (void)n_dim, (void)dim, (void)keepdim, check_bool_out(#name, out);                                 \
-    }
-OF_BOOLEANS(all)
-OF_BOOLEANS(any)
 
 /* max(dim) and min(dim) compute into new tensors and then copy, since both out tensors must have the results' exact dtypes.
  * An input that records gradients is refused, as for every out=. */
@@ -261,33 +198,8 @@ int td_op_min_dim_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *min
     return td_min_dim(pair, self, dim, keepdim) ? -1 : write_pair("min", pair, min, min_indices);
 }
 
-/* ---- any and all */
+/* ---- counts */
 
-/* any and all: bool, but uint8 stays uint8, as in PyTorch. An empty list of dimensions reduces none here, other than for
- * sums. */
-static int meta_any_or_all(td_spec *specs, td_tensor *self, int64_t n, const int64_t *dim, bool keepdim)
-{
-    bool mask[TD_MAX_DIMS];
-    return td_reduce_mask(self, n, dim, false, mask) ||
-           td_reduce_spec(specs, self, mask, keepdim, self->dtype == TD_U8 ? TD_U8 : TD_BOOL) ? -1 : 0;
-}
-int td_meta_any_all(td_spec *specs, td_tensor *self) { return meta_any_or_all(specs, self, -1, NULL, false); }
-int td_meta_all_all(td_spec *specs, td_tensor *self) { return meta_any_or_all(specs, self, -1, NULL, false); }
-int td_meta_any_dim(td_spec *s, td_tensor *self, int64_t dim, bool keepdim) { return meta_any_or_all(s, self, 1, &dim, keepdim); }
-int td_meta_all_dim(td_spec *s, td_tensor *self, int64_t dim, bool keepdim) { return meta_any_or_all(s, self, 1, &dim, keepdim); }
-int td_meta_any_dims(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
-{
-    return meta_any_or_all(specs, self, n_dim, dim, keepdim);
-}
-int td_meta_all_dims(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
-{
-    return meta_any_or_all(specs, self, n_dim, dim, keepdim);
-}
-int td_meta_count_nonzero_dim_intlist(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim)
-{
-    bool mask[TD_MAX_DIMS];
-    return td_reduce_mask(self, n_dim, dim, true, mask) || td_reduce_spec(specs, self, mask, false, TD_I64) ? -1 : 0;
-}
 td_tensor *td_op_count_nonzero_dim(td_tensor *self, const int64_t *dim)
 {
     return td_count_nonzero_dim_intlist(self, dim ? 1 : 0, dim);
@@ -418,15 +330,6 @@ td_tensor *td_op_dist(td_tensor *self, td_tensor *other, td_scalar p)
     return td_linalg_vector_norm(difference, p, -1, NULL, false, TD_DTYPE_NONE);
 }
 
-/* Integers and bools give the default dtype, since the result isn't whole. */
-int td_meta_logsumexp(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
-{
-    td_dtype kind = (td_dtype)self->dtype;
-    bool mask[TD_MAX_DIMS];
-    if (td_reduce_mask(self, n_dim, dim, true, mask))
-        return -1;
-    return td_reduce_spec(specs, self, mask, keepdim, td_dtype_is_floating(kind) || td_dtype_is_complex(kind) ? kind : td_default_dtype());
-}
 td_tensor *td_op_special_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
 {
     return td_logsumexp(self, n_dim, dim, keepdim);
