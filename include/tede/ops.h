@@ -114,6 +114,10 @@ TD_API int td_clamp_max_tensor_out(td_tensor *self, td_tensor *max, td_tensor *o
 TD_API td_tensor *td_logit(td_tensor *self, const double *eps);
 TD_API int td_logit_(td_tensor *self, const double *eps) TD_MUST_USE;
 TD_API int td_logit_out(td_tensor *self, const double *eps, td_tensor *out) TD_MUST_USE;
+/* logit without limits. */
+TD_API td_tensor *td_logit_anywhere(td_tensor *self);
+/* logit between two limits. */
+TD_API td_tensor *td_logit_within(td_tensor *self, double low, double high);
 /* Replaces NaN and infinities. */
 TD_API td_tensor *td_nan_to_num_impl(td_tensor *self, double nan, double posinf, double neginf);
 /* leaky_relu with slopes drawn from [lower, upper) in training, else with their mean. */

@@ -34,6 +34,16 @@ def test_stacked_sparse_tensors_have_gradients(lib):
         (lib.stack(parts, dim).to_dense() * 3).sum().backward()
     for part in parts:
         assert part.grad.is_sparse and part.grad.to_dense().sum() == 24
+
+
+def test_stacked_hybrid_tensors_have_gradients(lib):
+    for dim in 0, 1, 2:
+        x = lib.sparse_coo_tensor(lib.tensor([[0, 2]]), lib.arange(6.).reshape(2, 3), (4, 3)).requires_grad_()
+        lib.stack([x, x * 2], dim).to_dense().sum().backward()
+        assert x.grad.to_dense().tolist() == [[3.] * 3, [0.] * 3, [3.] * 3, [0.] * 3]
+
+
+def test_joined_sparse_tensors_have_gradients(lib):
     cats = [lib.eye(2).to_sparse().requires_grad_() for _ in range(2)]
     lib.cat(cats, 1).to_dense()[:, 1:].sum().backward()
     assert [c.grad.to_dense().sum().item() for c in cats] == [1, 2]

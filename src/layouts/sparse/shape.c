@@ -143,6 +143,27 @@ td_tensor *td_sparse_unsqueeze(td_tensor *self, int64_t dim)
     return td_coo_new(self->ndim + 1, sizes, s->sparse_dim + 1, indices, s->values, s->coalesced);
 }
 
+/* Without a row of indices, which are all zero, or without a dimension of the values. */
+td_tensor *td_sparse_squeeze_dim(td_tensor *self, int64_t dim)
+{
+    const td_sparse *s = td_sparse_of(self);
+    int d = td_wrap_dim(dim, self->ndim);
+    int64_t sizes[TD_MAX_DIMS];
+    if (d < 0)
+        return NULL;
+    if (self->ndim == 0 || self->sizes[d] != 1)
+        return td_alias_detached(self, false);
+    memcpy(sizes, self->sizes, sizeof *sizes * (size_t)d);
+    memcpy(sizes + d, self->sizes + d + 1, sizeof *sizes * (size_t)(self->ndim - d - 1));
+    if (d >= s->sparse_dim) {
+        TD_AUTO td_tensor *values = td_squeeze_dim(s->values, d - s->sparse_dim + 1);
+        return td_coo_new(self->ndim - 1, sizes, s->sparse_dim, s->indices, values, s->coalesced);
+    }
+    TD_AUTO td_tensor *before = td_narrow(s->indices, 0, 0, d), *after = td_narrow(s->indices, 0, d + 1, s->sparse_dim - d - 1);
+    TD_AUTO td_tensor *indices = before && after ? td_cat(2, (td_tensor *[]){before, after}, 0) : NULL;
+    return td_coo_new(self->ndim - 1, sizes, s->sparse_dim - 1, indices, s->values, s->coalesced);
+}
+
 td_tensor *td_sparse_reshape(td_tensor *self, int64_t n, const int64_t *shape)
 {
     (void)self, (void)n, (void)shape;

@@ -26,9 +26,9 @@ td_tensor *td_op_eye(int64_t n, td_dtype dtype, td_device device) { return td_ey
 
 /* ---- even spacing */
 
-/* linspace (base 0) or the exponents of logspace.  `kind` is the result's dtype, whose arithmetic linspace follows; the imaginary
+/* linspace or the exponents of logspace.  `kind` is the result's dtype, whose arithmetic linspace follows; the imaginary
  * parts have separate spacings. */
-typedef struct spacing { double start, end, imag_start, imag_end, base; int64_t steps; bool whole; td_dtype kind; } spacing;
+typedef struct spacing { double start, end, imag_start, imag_end; int64_t steps; bool exponents, whole; td_dtype kind; } spacing;
 
 static float half(td_dtype kind, float x) { return kind == TD_F16 ? td_f16_to_f32(td_f32_to_f16(x)) : td_bf16_to_f32(td_f32_to_bf16(x)); }
 
@@ -36,7 +36,7 @@ static float half(td_dtype kind, float x) { return kind == TD_F16 ? td_f16_to_f3
  * here is more than one there. `i` steps from `from`. */
 static double stepped(const spacing *s, double from, double step, double i)
 {
-    if (s->base != 0)
+    if (s->exponents)
         return from + step * i;
     switch (s->kind) {
     case TD_F32: return fmaf((float)step, (float)i, (float)from);
@@ -51,9 +51,9 @@ static double spaced(const spacing *s, double start, double end, int64_t i)
     double step = 0, parts = (double)(s->steps - 1);
     if (s->kind == TD_F32)
         start = (float)start, end = (float)end;
-    if (s->base == 0 && s->kind == TD_F32)
+    if (!s->exponents && s->kind == TD_F32)
         step = ((float)end - (float)start) / (float)parts;
-    else if (s->base == 0 && (s->kind == TD_F16 || s->kind == TD_BF16)) {
+    else if (!s->exponents && (s->kind == TD_F16 || s->kind == TD_BF16)) {
         start = half(s->kind, (float)start), end = half(s->kind, (float)end);
         step = half(s->kind, half(s->kind, (float)(end - start)) / half(s->kind, (float)parts));
     } else
@@ -63,8 +63,10 @@ static double spaced(const spacing *s, double start, double end, int64_t i)
 }
 
 /* All dtypes are computed as doubles (complex ones as pairs of them) and converted once at the end: no float32 or half that
- * stepped() has rounded changes by that.  base^(x + iy) is base^x (cos(y log base) + i sin(y log base)). */
-static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, int64_t steps, double base, td_dtype dtype, td_device device)
+ * stepped() has rounded changes by that.  `base` is NULL for linspace.  A complex power's base is complex, too, so that a negative one
+ * has a logarithm. */
+static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, int64_t steps, const double *base, td_dtype dtype,
+                              td_device device)
 {
     bool complex = start.kind == TD_SCALAR_COMPLEX || end.kind == TD_SCALAR_COMPLEX;
     td_dtype kind = dtype != TD_DTYPE_NONE ? dtype : complex ? td_dtype_to_complex(td_default_dtype()) : td_default_dtype();
@@ -74,7 +76,7 @@ static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, in
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"%.8s_cpu\" not implemented for 'Bool'", op + sizeof "torch." - 1);
     if (complex && !td_dtype_is_complex(kind))
         return td_fail(TD_E_RUNTIME, "%s: inferred dtype ComplexFloat can't be safely cast to passed dtype %s", op, td_dtype_title(kind));
-    if (base == 0 && steps > 0 && (td_scalar_check(start, kind) || (steps > 1 && td_scalar_check(end, kind))))
+    if (!base && steps > 0 && (td_scalar_check(start, kind) || (steps > 1 && td_scalar_check(end, kind))))
         return NULL;
     TD_AUTO td_tensor *out = td_tensor_new(1, &steps, kind, or_cpu(device));
     if (!out || out->device.type == TD_META)
@@ -84,7 +86,7 @@ static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, in
     if (!values)
         return NULL;
     spacing s = {td_scalar_double(start), td_scalar_double(end), start.kind == TD_SCALAR_COMPLEX ? start.imag : 0,
-                 end.kind == TD_SCALAR_COMPLEX ? end.imag : 0, base, steps, td_dtype_is_integral(kind), kind};
+                 end.kind == TD_SCALAR_COMPLEX ? end.imag : 0, steps, base != NULL, td_dtype_is_integral(kind), kind};
     double *to = (double *)values->data;
     /* Of integer dtypes the spacing is that of their own ends: */
     if (s.whole)    /* ends are truncated first */
@@ -94,22 +96,25 @@ static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, in
     for (int64_t i = 0; i < steps; i++) {
         double real = spaced(&s, s.start, s.end, i);
         if (!parts) {
-            to[i] = base == 0 ? real : pow(base, real);
+            to[i] = base ? pow(*base, real) : real;
             continue;
         }
-        double imag = spaced(&s, s.imag_start, s.imag_end, i), size = base == 0 ? 0 : pow(base, real);
-        to[2 * i] = base == 0 ? real : size * cos(imag * log(base));
-        to[2 * i + 1] = base == 0 ? imag : size * sin(imag * log(base));
+        to[2 * i] = real;
+        to[2 * i + 1] = spaced(&s, s.imag_start, s.imag_end, i);
+    }
+    if (base && parts) {
+        TD_AUTO td_tensor *powers = td_pow_scalar(td_complex(*base, 0), values);
+        return powers && !td_copy_elements(out, powers) ? td_ref(out) : NULL;
     }
     return td_copy_elements(out, values) ? NULL : td_ref(out);
 }
 td_tensor *td_op_linspace(td_scalar start, td_scalar end, int64_t steps, td_dtype dtype, td_device device)
 {
-    return make_spaced("torch.linspace()", start, end, steps, 0, dtype, device);
+    return make_spaced("torch.linspace()", start, end, steps, NULL, dtype, device);
 }
 td_tensor *td_op_logspace(td_scalar start, td_scalar end, int64_t steps, double base, td_dtype dtype, td_device device)
 {
-    return make_spaced("torch.logspace()", start, end, steps, base, dtype, device);
+    return make_spaced("torch.logspace()", start, end, steps, &base, dtype, device);
 }
 
 /* The number in a tensor without dimensions; without a value (0) where the result has none either, on meta. */
@@ -161,6 +166,8 @@ td_tensor *td_op_range_step(td_scalar start, td_scalar end, td_scalar step, td_d
 {
     double first = td_scalar_double(start), last = td_scalar_double(end), by = td_scalar_double(step);
     td_dtype kind = or_default(dtype);
+    if (start.kind == TD_SCALAR_COMPLEX || end.kind == TD_SCALAR_COMPLEX || step.kind == TD_SCALAR_COMPLEX)
+        return td_fail(TD_E_RUNTIME, "value cannot be converted to type double without overflow");
     if (by == 0)
         return td_fail(TD_E_RUNTIME, "step must be nonzero");
     if (!isfinite(first) || !isfinite(last))
@@ -226,7 +233,7 @@ static double kaiser(double t, const double *p)
 static td_tensor *make_window(const char *op, int64_t n, bool periodic, window *f, const double *parameters, td_dtype dtype, td_device device)
 {
     td_dtype kind = or_default(dtype);
-    if (!td_dtype_is_floating(kind))
+    if (!td_dtype_is_floating(kind) && !(td_dtype_is_complex(kind) && n >= 0 && n <= 1))
         return td_fail(TD_E_RUNTIME, "%s expects floating point dtypes, got: %s", op, td_dtype_name(kind));
     if (n < 0)
         return td_fail(TD_E_RUNTIME, "%s requires non-negative window_length, got window_length=%lld", op, (long long)n);

@@ -517,6 +517,8 @@ int td_op_index_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *
     bool one = alpha.kind != TD_SCALAR_COMPLEX && td_scalar_double(alpha) == 1;
     if (alpha.kind == TD_SCALAR_FLOAT && td_dtype_is_integral((td_dtype)self->dtype))
         alpha = td_int(td_scalar_int(alpha));
+    if (td_check_apart(self, source))
+        return -1;
     TD_AUTO td_tensor *factor = td_wrapped_number(alpha);
     TD_AUTO td_tensor *scaled = one ? td_tensor_retain(source)
                               : source->dtype == TD_BOOL ? td_logical_and(source, factor) : td_mul(source, factor);

@@ -267,8 +267,8 @@ static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool
         td_tensor *three[3];
         status = collect(three, x, n, order, starts, false, block, x->ndim, x->sizes, NULL, inverse, counts);
         if (status == 0) {
-            TD_AUTO td_tensor *found = three[0];
-            results[0] = td_permute(found, self->ndim, back);
+            TD_AUTO td_tensor *found = three[0], *arranged = td_permute(found, self->ndim, back);
+            results[0] = td_alias_detached(arranged, false);        /* the one tensor of its memory, which may be written to */
             results[1] = three[1], results[2] = three[2];
             if (!results[0]) {
                 td_tensor_release(results[1]);

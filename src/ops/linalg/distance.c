@@ -110,7 +110,7 @@ int td_meta__pdist_forward(td_spec *specs, td_tensor *self, double p)
     (void)p;
     if (self->ndim != 2)
         return td_error(TD_E_RUNTIME, "_pdist_forward requires a matrix, got: %dD", self->ndim);
-    if (self->dtype != TD_F32 && self->dtype != TD_F64)
+    if (self->dtype != TD_F32 && self->dtype != TD_F64 && self->sizes[0] > 1 && self->sizes[1] > 0)
         return td_error(TD_E_NOT_IMPLEMENTED, "\"pdist\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     int64_t n = self->sizes[0], pairs = n % 2 ? td_mul_saturated(n, (n - 1) / 2) : td_mul_saturated(n / 2, n - 1);
     return td_spec_set(specs, 1, &pairs, (td_dtype)self->dtype, self->device);

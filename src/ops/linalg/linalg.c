@@ -365,7 +365,7 @@ int td_op_linalg_lu(td_tensor **results, td_tensor *A, bool pivot)
     td_tensor *all[3];
     if (td_linalg_lu_factor_ex(all, A, pivot, false))
         return -1;
-    int status = td_lu_unpack(results, all[0], all[1], true, true);
+    int status = td_lu_unpack(results, all[0], all[1], true, pivot);
     td_results_drop(3, all);
     return status;
 }

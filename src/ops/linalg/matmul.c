@@ -609,9 +609,10 @@ td_tensor *td_op_bilinear(td_tensor *input1, td_tensor *input2, td_tensor *weigh
     if (bias != TD_NONE && (!bias->ndim || bias->sizes[0] != out))
         return td_fail(TD_E_RUNTIME, "bilinear(): bias size does not match weight size: got %" PRId64 " but expected %" PRId64,
                        bias->ndim ? bias->sizes[0] : 1, out);
-    if (input1->dtype != input2->dtype || input1->dtype != weight->dtype)
-        return td_fail(TD_E_RUNTIME, "bilinear(): All tensors must have the same dtype, got input1: %s, input2: %s, weight: %s",
-                       td_dtype_name((td_dtype)input1->dtype), td_dtype_name((td_dtype)input2->dtype), td_dtype_name((td_dtype)weight->dtype));
+    if (input1->dtype != input2->dtype || input1->dtype != weight->dtype || (bias != TD_NONE && bias->dtype != weight->dtype))
+        return td_fail(TD_E_RUNTIME, "bilinear(): All tensors must have the same dtype, got input1: %s, input2: %s, weight: %s, bias: %s",
+                       td_cpp_name(input1->dtype), td_cpp_name(input2->dtype), td_cpp_name(weight->dtype),
+                       bias != TD_NONE ? td_cpp_name(bias->dtype) : "undefined");
     int64_t rows = 1, sizes[TD_MAX_DIMS];
     for (int i = 0; i < input1->ndim - 1; i++)
         rows *= sizes[i] = input1->sizes[i];

@@ -125,11 +125,11 @@ static td_tensor *adaptive_avg(const char *op, const char *kernel, int dims, td_
                                const int64_t *output)
 {
     static const int64_t last[3] = {-1, -2, -3};
-    bool ones = true, negative = false;
+    bool ones = true, negative = false, nothing = false;
     if (n_output != dims)
         return td_fail(TD_E_RUNTIME, "%s: output_size must be %d", op, dims);
     for (int i = 0; i < dims; i++)
-        ones &= output[i] == 1, negative |= output[i] < 0;
+        ones &= output[i] == 1, negative |= output[i] < 0, nothing |= dims == 2 && output[i] == 0;
     if (negative) {
         const char *words = "%s: elements of output_size must be greater than or equal to 0 but received ";
         char text[160];
@@ -140,7 +140,7 @@ static td_tensor *adaptive_avg(const char *op, const char *kernel, int dims, td_
     if (ones)          /* PyTorch takes any rank then, too */
         return td_mean_dims(self, dims, last, true, TD_DTYPE_NONE);
     if (check_rank(op, "", self, dims) || check_extents(op, self, dims == 2 ? self->ndim - 2 : 1) ||
-        (self->numel && check_floating(kernel, self)))
+        (self->numel && !nothing && check_floating(kernel, self)))
         return NULL;
     return td_adaptive_avg_windows(self, n_output, output);
 }

@@ -33,10 +33,10 @@ static int unpool(td_spec *specs, td_pool_geometry *g, int dims, td_tensor *self
             return td_error(TD_E_RUNTIME, "max_unpooling%dd_forward_out_cpu(): Expected input to have non-zero size for "
                             "non-batch dimensions, but got %s with dimension %d being empty.", dims,
                             td_shape_str(self->ndim, self->sizes, a), i);
-    if (!td_is_floating(self))
+    td_pool_planes(g, dims, self, output);
+    if (!td_is_floating(self) && g->out_total && self->numel)       /* of nothing in any dtype */
         return td_error(TD_E_NOT_IMPLEMENTED, "\"max_unpool%dd\" not implemented for '%s'", dims,
                         td_dtype_title((td_dtype)self->dtype));
-    td_pool_planes(g, dims, self, output);
     return td_pool_spec(specs, self, g, (td_dtype)self->dtype);
 }
 

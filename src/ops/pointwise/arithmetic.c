@@ -31,21 +31,11 @@ td_tensor *td_op_lerp_scalar(td_tensor *self, td_tensor *end, td_scalar weight)
     return td_lerp_tensor(self, end, number);
 }
 
-/* log(x / (1 - x)), with x clamped to [eps, 1 - eps] if there is an eps. */
+/* log(x / (1 - x)), with x clamped to [eps, 1 - eps] if there is an eps; one below 0 is none. */
 td_tensor *td_op_logit(td_tensor *self, const double *eps)
 {
     TD_AUTO td_tensor *x = td_dtype_is_floating(self->dtype) ? td_tensor_retain(self) : td_to(self, td_default_dtype());
-    /* Above a half, eps is a limit that what is below it meets first. */
-    bool crossed = eps && *eps > 0.5;
-    TD_AUTO td_tensor *high = crossed && x ? td_gt_scalar(x, td_float(1 - *eps)) : NULL;
-    TD_AUTO td_tensor *low = crossed && x ? td_lt_scalar(x, td_float(*eps)) : NULL;
-    TD_AUTO td_tensor *lowered = high ? td_masked_fill_scalar(x, high, td_float(1 - *eps)) : NULL;
-    TD_AUTO td_tensor *inside = crossed ? lowered && low ? td_masked_fill_scalar(lowered, low, td_float(*eps)) : NULL
-                              : eps && x ? td_clamp_both(x, td_float(*eps), td_float(1 - *eps)) : td_tensor_retain(x);
-    TD_AUTO td_tensor *one = td_wrapped_number(td_int(1));
-    TD_AUTO td_tensor *rest = td_sub(one, inside);
-    TD_AUTO td_tensor *odds = td_div(inside, rest);
-    return td_log(odds);
+    return eps && !(*eps < 0) ? td_logit_within(x, *eps, 1 - *eps) : td_logit_anywhere(x);
 }
 
 /* d angle(z) = Im(dz conj(z)) / |z|^2: the gradient is grad i z / |z|^2, at a right angle to z.  A real number's angle is 0 or pi,
@@ -226,6 +216,8 @@ td_tensor *td_op_float_power_tensor_tensor(td_tensor *self, td_tensor *exponent)
     if (a && exponent->flags & TD_FLAG_WRAPPED_NUMBER && exponent->device.type == TD_CPU && !td_tensor_item(exponent, &power))
         return td_pow_tensor_scalar(a, power);      /* squares and roots have separate loops */
     TD_AUTO td_tensor *b = td_to(exponent, dtype);
+    if (b && self->flags & TD_FLAG_WRAPPED_NUMBER && self->device.type == TD_CPU && !td_tensor_item(self, &power))
+        return td_pow_scalar(power, b);             /* which lies in rows, however exponents lie */
     return td_pow(a, b);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <tede/auto.h>
 #include <tede/kernel.h>
+#include "dispatch/spec.h"
 
 enum { SHORT_COUNTS = 1 << 14 };
 
@@ -23,6 +24,8 @@ td_tensor *td_op_histc(td_tensor *self, int64_t bins, td_scalar min, td_scalar m
     if (is_complex(self) || self->dtype == TD_BOOL)
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"histogram_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     double low = td_scalar_double(min), high = td_scalar_double(max);
+    if (td_scalar_check(min, (td_dtype)self->dtype) || td_scalar_check(max, (td_dtype)self->dtype))
+        return NULL;
     if (self->device.type == TD_META)
         return td_tensor_new(1, &bins, (td_dtype)self->dtype, self->device);
     if (low > high)

@@ -14,9 +14,10 @@
 
 enum { DIMENSIONS = TD_MAX_DIMS };
 
-static int check_dtype(const td_tensor *x)
+/* Halves are counted, though no even edges are made for them. */
+static int check_dtype(const td_tensor *x, bool halves)
 {
-    return x->dtype == TD_F32 || x->dtype == TD_F64
+    return x->dtype == TD_F32 || x->dtype == TD_F64 || (halves && td_is_floating(x))
                ? 0 : td_error(TD_E_NOT_IMPLEMENTED, "\"histogramdd\" not implemented for '%s'", td_dtype_title((td_dtype)x->dtype));
 }
 static int check(td_tensor *x, int64_t n, td_tensor *const *edges, td_tensor *weight)
@@ -74,7 +75,7 @@ static int64_t bin_of(const double *edges, int64_t n, double v)
 /* Cells are in row-major order of their bins; a point outside in any dimension counts nowhere. */
 static td_tensor *count(td_tensor *self, int64_t n, td_tensor *const *bins, td_tensor *weight, bool density)
 {
-    if (check(self, n, bins, weight) || check_dtype(self))
+    if (check(self, n, bins, weight) || check_dtype(self, true))
         return NULL;
     if (self->device.type == TD_META)
         return td_fail(TD_E_NOT_IMPLEMENTED, "aten::histogram: attempted to run this operator with Meta tensors, but its results depend on "
@@ -137,7 +138,7 @@ static int even_edges(td_tensor_list *results, const char *op, td_tensor *self, 
     if (n_range >= 0 && n_range != 2 * n)
         return td_error(TD_E_RUNTIME, "torch.histogramdd: for a %" PRId64 "-dimensional histogram range should have %" PRId64 " elements, but got %" PRId64,
                         n, 2 * n, n_range);
-    if (check_dtype(self))
+    if (check_dtype(self, false))
         return -1;
     TD_AUTO td_tensor *x = n_range < 0 ? td_as_contiguous(self, TD_F64) : td_ref(TD_NONE);
     if (!x || td_tensor_list_new(results, n))

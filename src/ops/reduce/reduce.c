@@ -109,7 +109,7 @@ int td_meta_nansum(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t
 {
     if (td_dtype_is_complex((td_dtype)self->dtype))
         return td_error(TD_E_RUNTIME, "nansum on CPU does not support complex inputs");
-    if (td_dtype_is_complex(dtype) && self->numel)
+    if (td_dtype_is_complex(dtype) && self->numel && td_dtype_is_floating((td_dtype)self->dtype))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"nansum_cpu\" not implemented for '%s'", td_dtype_title(dtype));
     return td_meta_reduced(specs, "nansum", 1, (const td_reduced[]){TD_REDUCED_SUM}, self, n_dim, dim, keepdim, dtype);
 }
@@ -177,7 +177,11 @@ td_tensor *td_op_max_other(td_tensor *self, td_tensor *other) { return td_maximu
 td_tensor *td_op_min_other(td_tensor *self, td_tensor *other) { return td_minimum(self, other); }
 
 /* max(dim) and min(dim) compute into new tensors and then copy, since both out tensors must have the results' exact dtypes.
- * An input that records gradients is refused, as for every out=. */
+ * What records gradients is refused, as for every out=. */
+static bool records(td_tensor *self, td_tensor *out)
+{
+    return td_grad_enabled() && (td_requires_grad(self) || td_requires_grad(out));
+}
 static int write_pair(const char *op, td_tensor **pair, td_tensor *values, td_tensor *indices)
 {
     td_tensor *outs[] = {values, indices};
@@ -186,14 +190,14 @@ static int write_pair(const char *op, td_tensor **pair, td_tensor *values, td_te
 int td_op_max_dim_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *max, td_tensor *max_values)
 {
     td_tensor *pair[2];
-    if (td_requires_grad(self) && td_grad_enabled())
+    if (records(self, max))
         return td_fail_out_grad("max");
     return td_max_dim(pair, self, dim, keepdim) ? -1 : write_pair("max", pair, max, max_values);
 }
 int td_op_min_dim_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *min, td_tensor *min_indices)
 {
     td_tensor *pair[2];
-    if (td_requires_grad(self) && td_grad_enabled())
+    if (records(self, min))
         return td_fail_out_grad("min");
     return td_min_dim(pair, self, dim, keepdim) ? -1 : write_pair("min", pair, min, min_indices);
 }

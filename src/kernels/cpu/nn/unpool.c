@@ -10,6 +10,8 @@
 /* Elements go to the positions they were found at, the rest is 0.  One loop in order: of several with one position the last one counts. */
 int td_cpu_max_unpool(td_tensor *self, td_tensor *indices, const td_pool_geometry *g, td_tensor *out)
 {
+    if (!out->numel)            /* where elements would go is not looked at */
+        return 0;
     td_dtype type = td_compute_dtype(self);
     TD_AUTO td_tensor *x = td_operand(self, type), *at = td_as_contiguous(indices, TD_I64), *y = td_target(out, type);
     if (!x || !at || !y)

@@ -85,8 +85,8 @@ static int64_t taps_of(const td_resize_geometry *g, int d)
 FILL_AA(fill_aa_f32, float)
 FILL_AA(fill_aa_f64, double)
 
-/* nearest: floor(o scale), or of the middle (nearest-exact); linear: two neighbours of the position, weighted by distance; cubic:
- * four.  Beyond the edges the last element is repeated. */
+/* nearest: floor(o scale), or of the middle (nearest-exact); linear: two neighbours of the position, weighted by distance, or
+ * the element itself, twice, where the size is kept, whatever the scale; cubic: four.  Beyond the edges the last element is repeated. */
 #define FILL(name, T, FLOOR)                                                                                    \
     static void name(axis *a, const td_resize_geometry *g, int d)                                               \
     {                                                                                                           \
@@ -103,10 +103,11 @@ FILL_AA(fill_aa_f64, double)
             T from = g->align_corners ? scale * (T)o : scale * ((T)o + (T)0.5) - (T)0.5;                        \
             if (mode == TD_RESIZE_LINEAR) {                                                                     \
                 from = from < 0 ? 0 : from;                                                                     \
-                int64_t i = (int64_t)from < a->in - 1 ? (int64_t)from : a->in - 1;                              \
-                T part = from - (T)i;                                                                           \
+                const bool same = a->in == a->out;                                                              \
+                int64_t i = same ? o : (int64_t)from < a->in - 1 ? (int64_t)from : a->in - 1;                   \
+                T part = same ? 0 : from - (T)i;                                                                \
                 part = part < 0 ? 0 : part > 1 ? 1 : part;                                                      \
-                at[0] = i, at[1] = i < a->in - 1 ? i + 1 : i;                                                   \
+                at[0] = i, at[1] = i < a->in - 1 && !same ? i + 1 : i;                                          \
                 weight[0] = (double)(1 - part), weight[1] = (double)part;                                       \
                 continue;                                                                                       \
             }                                                                                                   \

@@ -148,7 +148,8 @@ int td_cpu_sum_dim_intlist(td_tensor *self, int64_t n_dim, const int64_t *dim, b
     bool mask[TD_MAX_DIMS];
     return td_reduce_mask(self, n_dim, dim, true, mask) || sum_like(TD_RED_SUM, AS_REAL, self, mask, out0) ? -1 : 0;
 }
-/* NaN counts as 0; where the result is an integer that has to be done before numbers are converted. */
+/* NaN counts as 0; where the result is an integer that has to be done before numbers are converted.  A complex result is that of
+ * integers, which have none. */
 int td_cpu_nansum(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype, td_tensor *out0)
 {
     (void)keepdim, (void)dtype;
@@ -159,7 +160,7 @@ int td_cpu_nansum(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepd
         td_tensor_release(x);
         x = td_masked_fill_scalar(self, nan, td_int(0));
     }
-    return !x || td_reduce_mask(self, n_dim, dim, true, mask) || sum_like(TD_RED_NANSUM, AS_REAL, x, mask, out0) ? -1 : 0;
+    return !x || td_reduce_mask(self, n_dim, dim, true, mask) || sum_like(is_complex(out0) ? TD_RED_SUM : TD_RED_NANSUM, AS_REAL, x, mask, out0) ? -1 : 0;
 }
 /* A mean is a sum, divided once in double. */
 int td_cpu_mean_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype, td_tensor *out0)

@@ -14,6 +14,8 @@ static const td_scan_table *table(void) { return TD_ISA_PICK(td_scan_table); }
 /* x in the result's dtype, then in the dtype that is computed in; the result goes back the same way. */
 static int scan(td_scan b, td_tensor *self, td_tensor *c, int64_t dim, bool reverse, td_tensor *out, td_tensor *at)
 {
+    if (out->numel == 0)
+        return 0;
     td_dtype kind = (td_dtype)out->dtype;
     td_dtype compute = td_dtype_is_complex(kind) ? TD_C128 : kind == TD_F64 ? TD_F64 : td_dtype_is_floating(kind) ? TD_F32
                                                                                                                  : TD_I64;
@@ -26,8 +28,6 @@ static int scan(td_scan b, td_tensor *self, td_tensor *c, int64_t dim, bool reve
     int d = td_wrap_dim(dim, self->ndim);
     if (!x || !y || !factor || d < 0)
         return -1;
-    if (out->numel == 0)
-        return 0;
     td_scan_job w = {.x = x->data, .out = y->data, .c = c ? factor->data : NULL, .at = at ? (int64_t *)at->data : NULL,
                   .length = self->ndim ? self->sizes[d] : 1, .inner = 1, .sign = reverse ? -1 : 1};
     for (int k = d + 1; k < self->ndim; k++)
