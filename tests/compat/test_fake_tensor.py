@@ -100,3 +100,82 @@ def test_how_fakes_are_shown(lib):
     with fakes(lib).FakeTensorMode():
         assert repr(lib.empty(2, 2)) == "FakeTensor(..., size=(2, 2))"
         assert repr(lib.empty(2, 2, device="meta")) == "FakeTensor(..., device='meta', size=(2, 2))"
+
+
+def test_numbers_that_a_program_writes_down_are_known(lib):
+    F = fakes(lib)
+    with F.FakeTensorMode():
+        x = lib.tensor(4.0)
+        assert F.is_fake(x) and x.item() == 4 and (x + 1).item() == 5 and lib.div(9, 4, rounding_mode="trunc").item() == 2
+        y = x.add_(1)
+        assert x.item() == y.item() == 5 and y is x
+        with pytest.raises(F.DataDependentOutputException):
+            lib.tensor([1., 2.]).sum().item()           # of several nothing is kept
+        with pytest.raises(F.DataDependentOutputException):
+            (x + lib.rand(())).item()
+        x, = lib.tensor([4.0]),
+        view = x[:]
+        assert view.constant.data_ptr() == x.constant.data_ptr()
+        view.fill_(3)
+        assert x.item() == 3
+        view.add_(lib.rand(1))
+        assert x.constant is None and view.constant is None
+        with pytest.raises(F.DataDependentOutputException):
+            x.item()
+        x = lib.tensor([1])
+        x.expand(4)[0] = 2          # too large to be kept, and x is written
+        assert x.constant is None
+        x = lib.tensor([1])
+        x.resize_(2)
+        assert x.constant is None and x.shape == (2,)
+
+
+def test_fakes_alias_as_the_real_tensors_do(lib):
+    F = fakes(lib)
+    mode = F.FakeTensorMode()
+    x = lib.rand(2, 3)
+    y, grown = x[1], lib.nn.Parameter(lib.rand(3))
+    grown.grad = lib.rand(3)
+    a, b = mode.from_tensor(x), mode.from_tensor(y)
+    assert a.untyped_storage()._cdata == b.untyped_storage()._cdata and b.storage_offset() == 3 and b.stride() == (1,)
+    fake = mode.from_tensor(grown)
+    assert isinstance(fake, lib.nn.Parameter) and F.is_fake(fake.grad) and fake.grad.shape == (3,)
+    converter = F.FakeTensorConverter()
+    first = converter.from_real_tensor(mode, x)
+    assert converter.from_real_tensor(mode, x) is first and len(converter.tensor_memo) == 1
+    del x, first
+    assert len(converter.tensor_memo) == 0
+
+
+def test_a_module_is_copied_with_fakes(lib):
+    F = fakes(lib)
+    mode = F.FakeTensorMode()
+    model = lib.nn.BatchNorm1d(3)
+    model.again = model.running_mean
+    with F.FakeCopyMode(mode):
+        copied = copy.deepcopy(model)
+    assert all(F.is_fake(t) for t in (*copied.parameters(), *copied.buffers())) and not F.is_fake(model.weight)
+    assert isinstance(copied.weight, lib.nn.Parameter) and copied.weight.requires_grad and copied.again is copied.running_mean
+
+
+def test_modes_are_not_mixed(lib):
+    F = fakes(lib)
+    with F.FakeTensorMode():
+        a = lib.rand(2)
+        with F.FakeTensorMode():
+            with pytest.raises(AssertionError, match="Mixing fake modes"):
+                a + lib.rand(2)
+
+
+def test_an_operator_without_a_fake_kernel(lib):
+    F = fakes(lib)
+    library = lib.library.Library("fake_kernels", "DEF")
+    try:
+        library.define("cosine(Tensor self) -> Tensor")
+        library.impl("cosine", lambda self: self.cos(), "CPU")
+        with F.FakeTensorMode() as mode:
+            with pytest.raises(F.UnsupportedOperatorException, match="fake_kernels.cosine.default"):
+                lib.ops.fake_kernels.cosine(lib.rand(2))
+        del mode
+    finally:
+        library._destroy()

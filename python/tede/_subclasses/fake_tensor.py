@@ -1,7 +1,12 @@
 """FakeTensor: a tensor without values that says it is on a device, and FakeTensorMode, within which all new tensors are such.
 
 A fake tensor is one on the device "meta" whose class is asked for its device (csrc/metadata.c). Operators run as they do for meta
-tensors; results are on the operands' device, or where a device= says. There are no symbolic sizes: what depends on values raises."""
+tensors; results are on the operands' device, or where a device= says. There are no symbolic sizes: what depends on values raises.
+
+Note [Constants]. A tensor of one number that the program writes down keeps its value beside the fake one (`constant`), and so does what is
+computed from such: a program may read it back. The real tensors alias one another as the fake ones do. A write of something else, and a view that
+is too large to be a constant, through which could be written, end that for all tensors of the storage."""
+import weakref
 from dataclasses import dataclass
 
 import tede
@@ -55,12 +60,12 @@ class FakeTensor(tede.Tensor):
     """A tensor without values; FakeTensorMode makes them."""
 
     @staticmethod
-    def __new__(cls, fake_mode, elem, device):
+    def __new__(cls, fake_mode, elem, device, constant=None):
         device = _indexed(tede.device(device))
         if not elem.is_meta:
             raise AssertionError(f"a fake tensor is made of one on 'meta', not on '{elem.device}'")
         self = tede.Tensor._make_subclass(cls, elem, elem.requires_grad, dispatch_device=True)
-        self.fake_device, self.fake_mode = device, fake_mode
+        self.fake_device, self.fake_mode, self.constant = device, fake_mode, constant
         return self
 
     @staticmethod
@@ -82,6 +87,76 @@ class FakeTensor(tede.Tensor):
             return func(*args, **(kwargs or {}))
 
 
+class FakeTensorConverter:
+    """Fake tensors of real ones: the same of the same tensor as long as it lives, and in one storage where the real ones are."""
+
+    def __init__(self):
+        self._fakes = tede.utils.weak.WeakIdKeyDictionary()         # real tensor -> weak reference to its fake one
+        self._storages = {}             # number of a real storage -> (weak reference to it, storage of the fake tensors)
+        self.constant_storage_mapping = {}          # number of a constant's storage -> weak references to fake tensors
+        self.meta_converter = self      # PyTorch has two objects
+
+    @property
+    def tensor_memo(self):
+        """Real tensor -> weak reference to its fake one, as far as both live."""
+        for real in [real for real, ref in self._fakes.items() if ref() is None]:
+            del self._fakes[real]
+        return self._fakes
+
+    @property
+    def storage_memo(self):
+        for number in [number for number, (real, _) in self._storages.items() if real.expired()]:
+            del self._storages[number]
+        return self._storages
+
+    def _elem(self, t):
+        """A tensor on meta that lies as `t` does."""
+        from tede.multiprocessing.reductions import StorageWeakRef
+        if type(t) not in (tede.Tensor, tede.nn.Parameter) or t.layout != tede.strided:
+            return tede.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+        storage = t.untyped_storage()
+        known = self.storage_memo.get(storage._cdata)
+        if known is None:
+            made = tede.empty(storage.nbytes(), dtype=tede.uint8, device="meta").untyped_storage()
+            known = self._storages[storage._cdata] = StorageWeakRef(storage), made
+        return tede.empty((0,), dtype=t.dtype, device="meta").set_(known[1], t.storage_offset(), t.shape, t.stride())
+
+    def from_real_tensor(self, fake_mode, t, make_constant=False, **options):
+        """The fake tensor of a real one; with its value if `make_constant`."""
+        ref = self._fakes.get(t)
+        fake = ref() if ref is not None else None
+        if fake is not None and not make_constant:
+            return fake
+        with no_dispatch(), tede.no_grad():
+            elem = self._elem(t)
+        fake = FakeTensor(fake_mode, elem, t.device, t if make_constant else None).requires_grad_(t.requires_grad)
+        if isinstance(t, tede.nn.Parameter):
+            fake._is_param = True
+        if make_constant:
+            self.constant_storage_mapping.setdefault(t.untyped_storage()._cdata, []).append(weakref.ref(fake))
+        else:
+            self._fakes[t] = weakref.ref(fake)
+            if t.is_leaf and t.grad is not None:
+                fake.grad = self.from_real_tensor(fake_mode, t.grad)
+        return fake
+
+    def from_meta_and_device(self, fake_mode, t, device):
+        """A tensor on meta as a fake one on a device."""
+        ref = self._fakes.get(t)
+        fake = ref() if ref is not None else None
+        if fake is None:
+            fake = FakeTensor(fake_mode, t, device)
+            self._fakes[t] = weakref.ref(fake)
+        return fake
+
+    def invalidate_constant_aliases(self, constant):
+        """No tensor in this constant's storage has a known value any more."""
+        for ref in self.constant_storage_mapping.pop(constant.untyped_storage()._cdata, ()):
+            fake = ref()
+            if fake is not None:
+                fake.constant = None
+
+
 class _Data(TorchFunctionMode):
     """Tensors of numbers, which no operator makes, are fake as well."""
 
@@ -91,7 +166,34 @@ class _Data(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        return self.mode.from_tensor(result) if func in (tede.tensor, tede.as_tensor, tede.asarray) else result
+        if func not in (tede.tensor, tede.as_tensor, tede.asarray) or isinstance(result, FakeTensor):
+            return result
+        constant = func is tede.tensor and _may_be_constant(result)
+        with no_dispatch():
+            kept = result.detach().clone() if constant else result
+        return self.mode.fake_tensor_converter.from_real_tensor(self.mode, kept, make_constant=constant).requires_grad_(result.requires_grad)
+
+
+def _may_be_constant(x):
+    return x.numel() <= 1 and x.layout == tede.strided and not x.is_meta and not isinstance(x, FakeTensor)
+
+
+class FakeCopyMode(TorchFunctionMode):
+    """Within it copies of tensors (copy.deepcopy, clone) are fake tensors of `fake_mode`."""
+
+    def __init__(self, fake_mode):
+        super().__init__()
+        self.fake_mode = fake_mode
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is tede.Tensor.clone:
+            return func(self.fake_mode.from_tensor(args[0], static_shapes=True), **(kwargs or {}))
+        if func is tede.Tensor.__deepcopy__:
+            tensor, memo = args
+            if id(tensor) not in memo:
+                memo[id(tensor)] = self.fake_mode.from_tensor(tensor, static_shapes=True)
+            return memo[id(tensor)]
+        return func(*args, **(kwargs or {}))
 
 
 class FakeTensorMode(TorchDispatchMode):
@@ -105,7 +207,7 @@ class FakeTensorMode(TorchDispatchMode):
             raise NotImplementedError("FakeTensorMode: there are no symbolic sizes here, so shape_env can't be followed")
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
         self.shape_env, self.static_shapes = None, True
-        self._known, self._data = tede.utils.weak.WeakIdKeyDictionary(), []
+        self.fake_tensor_converter, self._data = FakeTensorConverter(), []
 
     @classmethod
     def is_infra_mode(cls):
@@ -128,15 +230,7 @@ class FakeTensorMode(TorchDispatchMode):
             if tensor.fake_mode is not self:
                 raise AssertionError("Mixing fake modes NYI")
             return tensor
-        fake = self._known.get(tensor)
-        if fake is None:
-            with no_dispatch(), tede.no_grad():
-                elem = tede.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-            fake = FakeTensor(self, elem, tensor.device).requires_grad_(tensor.requires_grad)
-            if isinstance(tensor, tede.nn.Parameter):
-                fake._is_param = True
-            self._known[tensor] = fake
-        return fake
+        return self.fake_tensor_converter.from_real_tensor(self, tensor)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
@@ -146,7 +240,11 @@ class FakeTensorMode(TorchDispatchMode):
             return None
         leaves = [x for x in _pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, tede.Tensor)]
         args, kwargs = self._all_fake(func, leaves, args, kwargs)
+        leaves = [x for x in _pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, tede.Tensor)]
+        known = self._constants(func, leaves, args, kwargs)
         if tede.Tag.data_dependent_output in func.tags:
+            if known is not None and not isinstance(known, tede.Tensor):
+                return known
             raise DataDependentOutputException(func)
         if tede.Tag.dynamic_output_shape in func.tags and self._has_dynamic_shape(func, args):
             raise DynamicOutputShapeException(func)
@@ -154,9 +252,38 @@ class FakeTensorMode(TorchDispatchMode):
         if kwargs.get("device") is not None or (not leaves and any(a.name == "device" for a in func._schema.arguments)):
             kwargs["device"] = _META
         with no_dispatch():
-            result = func(*args, **kwargs)
-        return _pytree.tree_map_only(tede.Tensor, lambda x: x if isinstance(x, FakeTensor) else
-                                    FakeTensor(self, x if x.is_meta else x.to(_META), device), result)
+            try:
+                result = func(*args, **kwargs)
+            except NotImplementedError as error:
+                if func.namespace in ("aten", "prims"):
+                    raise
+                raise UnsupportedOperatorException(func) from error
+        result = _pytree.tree_map_only(tede.Tensor, lambda x: x if isinstance(x, FakeTensor) else
+                                       FakeTensor(self, x if x.is_meta else x.to(_META), device), result)
+        self._note_constants(leaves, result, known)
+        return result
+
+    def _constants(self, func, leaves, args, kwargs):
+        """What the operator gives for the operands' values, None if they aren't known. See Note [Constants]."""
+        written = func._schema.is_mutable
+        takes = any(str(a.type) in ("Tensor", "Optional[Tensor]", "List[Tensor]") for a in func._schema.arguments)
+        if (takes and all(x.constant is not None for x in leaves) and tede.Tag.nondeterministic_seeded not in func.tags
+                and tede.Tag.inplace_view not in func.tags and kwargs.get("device") in (None, tede.device("cpu"))):
+            with no_dispatch():
+                values = _pytree.tree_map_only(FakeTensor, lambda x: x.constant, (tuple(args), kwargs))
+                known = func(*values[0], **values[1])
+            if all(_may_be_constant(x) for x in _pytree.tree_leaves(known) if isinstance(x, tede.Tensor)):
+                return known
+        for x in leaves if written or func.is_view else ():
+            if x.constant is not None:
+                self.fake_tensor_converter.invalidate_constant_aliases(x.constant)
+        return None
+
+    def _note_constants(self, leaves, result, known):
+        for fake, value in zip(_pytree.tree_leaves(result), _pytree.tree_leaves(known)) if known is not None else ():
+            if isinstance(fake, FakeTensor) and not any(fake is x for x in leaves):
+                fake.constant = value
+                self.fake_tensor_converter.constant_storage_mapping.setdefault(value.untyped_storage()._cdata, []).append(weakref.ref(fake))
 
     @staticmethod
     def _has_dynamic_shape(func, args):
@@ -166,6 +293,8 @@ class FakeTensorMode(TorchDispatchMode):
 
     def _all_fake(self, func, leaves, args, kwargs):
         """The arguments, with fake tensors in the place of real ones."""
+        if any(isinstance(x, FakeTensor) and x.fake_mode is not self for x in leaves):
+            raise AssertionError("Mixing fake modes NYI")
         if all(isinstance(x, FakeTensor) for x in leaves):
             return args, kwargs
         if not self.allow_non_fake_inputs and not all(isinstance(x, FakeTensor) or x.is_meta for x in leaves):

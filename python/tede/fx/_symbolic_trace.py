@@ -242,6 +242,10 @@ class Tracer(TracerBase):
             args.append(self.root)
             parameters = parameters[1:]
         parameters.sort(key=lambda p: _ORDER.get(p.kind, 0))
+        if isinstance(concrete_args, tuple):
+            if len(concrete_args) != len(parameters):
+                raise RuntimeError(f"Tracing expected {len(parameters)} arguments but got {len(concrete_args)} concrete arguments")
+            concrete_args = {p.name: value for p, value in zip(parameters, concrete_args)}
         for p in parameters:
             if concrete_args is not None and p.name in concrete_args:
                 args.append(self._specialized(p, concrete_args[p.name]))
