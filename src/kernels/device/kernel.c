@@ -80,10 +80,11 @@ int td_launch(const td_launch_of *launch)
     void *kernel = td_device_kernel(device, &key, sizeof key, launch->kernel, print_source, &of);
     if (!kernel)
         return -1;
-    for (; n < TD_LAUNCH_BUFFERS && launch->buffers[n]; n++) {
-        const td_tensor *x = launch->buffers[n] == TD_NONE ? launch->buffers[0] : launch->buffers[n];
-        arguments[n] = (td_kernel_argument){x->data, 0};
-    }
+    const void *some = NULL;
+    for (; n < TD_LAUNCH_BUFFERS && launch->buffers[n]; n++)
+        some = some ? some : launch->buffers[n]->data;
+    for (int i = 0; i < n; i++)
+        arguments[i] = (td_kernel_argument){launch->buffers[i]->data ? launch->buffers[i]->data : some, 0};
     arguments[n++] = (td_kernel_argument){launch->values, launch->size};
     return td_device_launch_lanes(device, kernel, launch->groups, of.lanes, n, arguments);
 }

@@ -30,7 +30,7 @@ typedef struct td_launch_of {
     const char      *source, *kernel;                   /* td_source_NAME; literals, which tell built kernels apart */
     td_source_type   types[TD_LAUNCH_TYPES];            /* as far as they have names */
     td_source_number numbers[TD_LAUNCH_NUMBERS];
-    td_tensor       *buffers[TD_LAUNCH_BUFFERS];        /* up to NULL; TD_NONE is passed as the first one's memory, not to be read */
+    td_tensor       *buffers[TD_LAUNCH_BUFFERS];        /* up to NULL; TD_NONE and what is empty are passed as another one's memory, not to be read */
     const void      *values;
     size_t           size;
     int64_t          groups;                            /* 0: nothing is done */

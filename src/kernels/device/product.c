@@ -1,0 +1,123 @@
+/* How products are cut for devices: product.ck. */
+#include "kernels/device/product.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+TD_SOURCE(product);
+
+enum { SLICE = 16, SMALL_TILE = 64, LARGE_TILE = 128, PART = 128, PARTS = 64 };
+
+int64_t td_product_number(td_scalar x, td_dtype dtype)
+{
+    int64_t bits = 0;
+    if (dtype == TD_F64) {
+        memcpy(&bits, &(double){td_scalar_double(x)}, sizeof(double));
+    } else if (td_dtype_is_floating(dtype)) {
+        memcpy(&bits, &(float){(float)td_scalar_double(x)}, sizeof(float));
+    } else {
+        bits = x.kind == TD_SCALAR_FLOAT || x.kind == TD_SCALAR_COMPLEX ? (int64_t)x.d : x.i;
+    }
+    return bits;
+}
+
+product_values td_product_of(td_dtype dtype, int64_t m, int64_t n, int64_t k)
+{
+    product_values v = {.m = m, .n = n, .k = k, .batch = 1, .alpha = td_product_number(td_int(1), dtype)};
+    for (int d = 0; d < PRODUCT_DIMS; d++)
+        v.sizes[d] = 1;
+    return v;
+}
+
+/* The dtype of sums. */
+static td_dtype computed(td_dtype dtype)
+{
+    return dtype == TD_F64 || dtype == TD_I64 || dtype == TD_U64 ? dtype : dtype == TD_U32 ? TD_I64 : td_dtype_is_floating(dtype) ? TD_F32 : TD_I32;
+}
+
+/* One column (n = 1) stands where the kernel for rows expects it. */
+static void make_column(product_values *v)
+{
+    const product_values w = *v;
+    v->m = w.n, v->n = 1;
+    v->a_row = w.b_column, v->a_column = w.b_row, v->b_row = w.a_column, v->b_column = 0;
+    v->c_row = w.c_column, v->c_column = 0, v->bias_row = w.bias_column, v->bias_column = 0;
+    memcpy(v->a_batch, w.b_batch, sizeof v->a_batch);
+    memcpy(v->b_batch, w.a_batch, sizeof v->b_batch);
+}
+
+/* k is cut where c alone has too few pieces of work. */
+static void cut(product_values *v, int64_t pieces, int64_t wanted)
+{
+    v->splits = wanted / (pieces ? pieces : 1);
+    v->splits = v->splits > v->k / PART ? v->k / PART : v->splits;
+    v->splits = v->splits < 1 ? 1 : v->splits > PARTS ? PARTS : v->splits;
+    v->depth = ((v->k + v->splits - 1) / v->splits + SLICE - 1) / SLICE * SLICE;
+    v->splits = v->depth ? (v->k + v->depth - 1) / v->depth : 1;
+}
+
+int td_product_launch(td_product_kind kind, product_values *v, td_tensor *a, td_tensor *b, td_tensor *c, td_tensor *bias)
+{
+    const td_device device = c->device;
+    const td_dtype dtype = (td_dtype)c->dtype;
+    const td_device_properties *properties = td_device_known(device);
+    const int lanes = td_launch_lanes(device);
+    if (!properties || lanes < 0)
+        return -1;
+    if (!(v->m && v->n && v->batch))
+        return 0;
+    if (kind == TD_PRODUCT_PLAIN && v->m == 1 && v->n > 1) {
+        make_column(v);
+        td_tensor *left = a;
+        a = b, b = left;
+    }
+    const bool rows = kind == TD_PRODUCT_PLAIN && v->n == 1;
+    const int64_t wanted = 2 * (int64_t)properties->units;
+    int64_t tile = SMALL_TILE, pieces;
+    v->a_down = llabs(v->a_row) < llabs(v->a_column);
+    v->b_down = kind == TD_PRODUCT_WEIGH || llabs(v->b_row) < llabs(v->b_column);
+    if (rows) {
+        int deep = 1;
+        while (deep < lanes && (v->a_down ? deep < lanes / 32 : deep * 4 < v->k))
+            deep *= 2;
+        v->rows = lanes / deep;
+        pieces = (v->m + v->rows - 1) / v->rows * v->batch;
+    } else {
+        for (; tile < LARGE_TILE && (v->m / LARGE_TILE) * (v->n / LARGE_TILE) * v->batch >= 2 * wanted; tile = LARGE_TILE) {}
+        pieces = (v->m + tile - 1) / tile * ((v->n + tile - 1) / tile) * v->batch;
+    }
+    cut(v, pieces, rows ? 4 * wanted : wanted);
+    TD_AUTO td_tensor *parts = v->splits > 1 ? td_tensor_new(1, (int64_t[]){v->splits * v->batch * v->m * v->n}, computed(dtype), device) : td_tensor_retain(TD_NONE);
+    if (!parts)
+        return -1;
+    td_launch_of launch = {
+        .source = td_source_product, .kernel = rows ? "product_rows" : "product_tiles", TD_VALUES(*v), .types = {{"A", dtype}},
+        .numbers = {{"TILE_M", tile}, {"TILE_N", tile}, {"TILE_K", tile == LARGE_TILE ? SLICE / 2 : SLICE}, {"WIDE", dtype == TD_F64},
+                    {"GATHER", kind != TD_PRODUCT_PLAIN}, {"WEIGH", kind == TD_PRODUCT_WEIGH}},
+        .buffers = {a, b, c, bias, parts}, .groups = td_launch_many(device, pieces * v->splits),
+    };
+    if (td_launch(&launch))
+        return -1;
+    if (v->splits == 1)
+        return 0;
+    launch.kernel = "product_join";
+    launch.groups = td_launch_groups(device, v->batch * v->m * v->n);
+    memcpy(launch.buffers, (td_tensor *[TD_LAUNCH_BUFFERS]){c, bias, parts}, sizeof launch.buffers);
+    return td_launch(&launch);
+}
+
+int td_product_by_library(const product_values *v, double alpha, double beta, td_tensor *a, td_tensor *b, td_tensor *c, td_tensor *added)
+{
+    const td_device_library *library = td_device_of(c->device.type);
+    const int last = PRODUCT_DIMS - 1;
+    if (!library->product || !td_dtype_is_floating((td_dtype)c->dtype) || !(v->m && v->n && v->k && v->batch) || v->sizes[last] != v->batch)
+        return 1;
+    if (added != TD_NONE && td_copy_elements(c, added))
+        return -1;
+    const td_product product = {
+        .size = sizeof product, .dtype = (td_dtype)c->dtype, .batch = v->batch, .m = v->m, .n = v->n, .k = v->k,
+        .a = {a->data, v->a_batch[last], v->a_row, v->a_column}, .b = {b->data, v->b_batch[last], v->b_row, v->b_column},
+        .c = {c->data, v->c_batch, v->c_row, v->c_column}, .alpha = alpha, .beta = added == TD_NONE ? 0 : beta,
+    };
+    return td_device_product(c->device, &product);
+}
