@@ -41,8 +41,8 @@ def table(families):
             op = group[0]
             if op.target or op.kind not in ('kernel', 'native', 'composite') or 'each' in op.entry or 'copy_of' in op.entry:
                 continue
-            name = op.on_device[op.on_device.index('td_on_device_'):op.on_device.index('(')]
-            if name.removeprefix('td_on_device_') not in have:
+            name = re.search(r'(td_\w+)\(', op.on_device)[1]
+            if 'device' not in op.entry and name.removeprefix('td_on_device_') not in have:
                 continue
             structured = op.kind == 'kernel'
             code += [] if name in used else [op.on_device + ';']
@@ -51,9 +51,15 @@ def table(families):
             if not structured:
                 fail, kind = ('!result', 'td_tensor *') if op.result == 'tensor' else ('result', 'int ')
                 given = ', '.join(op.names())
+                tensors = [a for a in op.schema.arguments if a.is_tensor and not (a.list and a.optional_items)]
+                lists = ', '.join(f'{{n_{a.c}, {a.c}}}' if a.list else f'{{1, &{a.c}}}' for a in tensors)
+                several = len(tensors) + sum(a.list for a in tensors) > 1
+                check = f'''    if (TD_UNLIKELY(td_check_one_device(op_{op.c}, {len(tensors)}, (td_spec_inputs[]){{{lists}}})))
+        return {'NULL' if op.result == 'tensor' else '-1'};
+''' if several else ''
                 code.append(f'''static {op.declaration("device_" + op.c, ["td_keyset keys"])}
 {{
-    {kind}result = {name}({given});
+{check}    {kind}result = {name}({given});
     if (TD_UNLIKELY({fail}) && td_is_left_to_cpu(keys))
         return (({op.returns}(*)({", ".join(op.parameters(["td_keyset keys"]))}))op_{op.c}->from_boxed)(keys, {given});
     return result;

@@ -54,7 +54,8 @@ class Prototypes:
                 self.add(f'td_sparse_{body}_into', f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *op.parameters()])});')
         if op.kind in ('native', 'composite', 'view'):
             self.add('td_op_' + body, op.declaration('td_op_' + body) + ';')
-            self.add('td_on_device_' + body, op.on_device + ';')
+            if 'device' not in op.entry:
+                self.add('td_on_device_' + body, op.on_device + ';')
         elif op.kind == 'kernel':
             for text in ([] if 'reduces' in op.entry else [op.meta]) + [op.cpu, op.on_device]:
                 self.add(text[4:text.index('(')], text + ';')

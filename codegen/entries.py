@@ -15,7 +15,8 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
           'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'layouts', 'sparse_into', 'takes_layout',
-          'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'shown', 'spelled', 'geometry', 'implementation', 'reduces'}
+          'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'shown', 'spelled', 'geometry', 'implementation', 'reduces',
+          'device'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 REDUCES = {'sum', 'count', 'bool', 'float', 'extreme', 'extreme_at'}     # td_reduced in src/ops/reduce/reduced.h
 # In-place forms that are methods only, as in PyTorch: those of several operands, but for some, and some of one operand.
@@ -178,7 +179,10 @@ class Operator:
 
     @property
     def on_device(self):
-        """The declaration of what devices with programs run (src/kernels/device/): an implementation, or a body of another kind."""
+        """The declaration of what devices with programs run: an implementation, or a body of another kind, in src/kernels/device/ or, of
+        ``device: same``, the CPU's."""
+        if self.entry.get('device') == 'same':
+            return self.cpu if self.kind == 'kernel' else self.declaration(f'td_op_{self.entry.get("body", self.c)}')
         if self.kind == 'kernel':
             return f'int td_on_device_{self.implementation_name}({", ".join(p for p, _ in self.implementation)})'
         return self.declaration(f'td_on_device_{self.entry.get("body", self.c)}')
@@ -215,6 +219,8 @@ def expand(entry, family):
         raise EntryError(f'{where}: unknown fields {sorted(unknown)}')
     if entry.get('kind') not in KINDS:
         raise EntryError(f'{where}: kind is {entry.get("kind")!r}; it is one of {", ".join(KINDS)}')
+    if entry.get('device', 'same') != 'same':
+        raise EntryError(f'{where}: device is {entry["device"]!r}; it is `same`, or a function td_on_device_... in src/kernels/device')
     schema = schemas.parse(entry['func'])
     for a in schema.arguments if entry.get('takes_layout') is True else []:
         a.wanted = a.type == 'Layout'

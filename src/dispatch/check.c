@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include "dispatch/op.h"
+#include "dispatch/spec.h"
 
 /* An argument out of range (-1, say) is no argument's fault, and the message names the operator alone. */
 static int refuse(const td_op *op, int argument, const char *what)
@@ -91,6 +92,23 @@ int td_check_same_device(const td_op *op, const td_value *arguments)
             }
         }
     }
+    return 0;
+}
+
+int td_check_one_device(const td_op *op, int n, const td_spec_inputs *operands)
+{
+    const td_tensor *first = NULL;
+    for (int i = 0; i < n; i++)
+        for (int64_t k = 0; k < operands[i].count; k++) {
+            const td_tensor *x = operands[i].tensors[k];
+            if (!x || x == TD_NONE || (x->ndim == 0 && x->device.type == TD_CPU))
+                continue;
+            first = first ? first : x;
+            char a[32], b[32];
+            if (first->device.type != x->device.type || first->device.index != x->device.index)
+                return td_error(TD_E_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, %s and %s! "
+                                "(in method %s::%s)", td_device_str(first->device, a), td_device_str(x->device, b), td_op_space(op), op->info.name);
+        }
     return 0;
 }
 

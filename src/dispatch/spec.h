@@ -26,6 +26,8 @@ typedef struct td_spec_inputs {
     int64_t           count;
     td_tensor *const *tensors;
 } td_spec_inputs;
+/* An error if tensors are on different devices; numbers on the CPU (no dimensions) go with any, as in PyTorch. */
+int td_check_one_device(const td_op *op, int n, const td_spec_inputs *operands);
 /* For out=: targets[i] is outs[i] itself, resized if need be, or a temporary if it can't be written directly (another
  * dtype, other strides, memory shared with an input or another out); an owned reference either way. */
 int td_specs_target(const char *op, const td_spec *specs, int n, td_tensor *const *outs, int n_in,

@@ -14,6 +14,8 @@
  *   LANE LANES        the same of the work item in its group (int)
  *   ITEM ITEMS        the same of the work item among all (int64_t)
  *   BARRIER           all of a group come here, and see what the others have stored in SHARED and GLOBAL memory
+ *   ATOMIC_SWAP32(p, old, new), ATOMIC_SWAP64
+ *                     *p, GLOBAL uint32_t or uint64_t, becomes new if it is old; gives what it was.  Not every device has the second
  *
  * OpenCL 1.2 has no addresses that the CPU could compute with, so a buffer comes as an object and an offset in bytes there.  On one CPU
  * core (TD_DIALECT_SERIAL) a group is one work item, and whoever calls a kernel sets its group before: what a program does is
@@ -69,7 +71,9 @@ static const char serial_work[] =
     "#define LANES 1\n"
     "#define ITEM td_group\n"
     "#define ITEMS td_groups\n"
-    "#define BARRIER ((void)0)\n";
+    "#define BARRIER ((void)0)\n"
+    "#define ATOMIC_SWAP32(p, old, new) __sync_val_compare_and_swap(p, old, new)\n"
+    "#define ATOMIC_SWAP64(p, old, new) __sync_val_compare_and_swap(p, old, new)\n";
 static const td_own_piece c_own[] = {{0}};
 
 static const char opencl_head[] =
@@ -118,7 +122,12 @@ static const char opencl_work[] =
     "#define LANES ((int)get_local_size(0))\n"
     "#define ITEM ((int64_t)get_global_id(0))\n"
     "#define ITEMS ((int64_t)get_global_size(0))\n"
-    "#define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)\n";
+    "#define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)\n"
+    "#ifdef cl_khr_int64_base_atomics\n"
+    "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n"
+    "#endif\n"
+    "#define ATOMIC_SWAP32(p, old, new) atomic_cmpxchg((volatile __global uint *)(p), old, new)\n"
+    "#define ATOMIC_SWAP64(p, old, new) atom_cmpxchg((volatile __global ulong *)(p), old, new)\n";
 static const td_own_piece opencl_own[] = {{0}};
 
 static const char cuda_head[] =
@@ -166,7 +175,9 @@ static const char cuda_work[] =
     "#define LANES ((int)blockDim.x)\n"
     "#define ITEM (GROUP * LANES + LANE)\n"
     "#define ITEMS (GROUPS * LANES)\n"
-    "#define BARRIER __syncthreads()\n";
+    "#define BARRIER __syncthreads()\n"
+    "#define ATOMIC_SWAP32(p, old, new) atomicCAS((unsigned int *)(p), old, new)\n"
+    "#define ATOMIC_SWAP64(p, old, new) ((uint64_t)atomicCAS((unsigned long long *)(p), old, new))\n";
 /* By one instruction where portable code takes a dozen. */
 static const td_own_piece cuda_own[] = {
     {"td_f16_to_f32", "TD_MATHS float td_f16_to_f32(td_f16 x) { float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return y; }\n"},

@@ -62,6 +62,21 @@ static inline uint64_t bits_of(const uint8_t *m, int64_t n)
     return bits;
 }
 
+/* The same on a device, whose kernels list the true elements first. */
+static td_tensor *positions_on_device(const td_tensor *self, td_tensor *mask, int64_t room, int64_t filler)
+{
+    TD_AUTO td_tensor *all = td_true_positions_on_device(mask);
+    if (!all)
+        return NULL;
+    const int64_t ndim = self->ndim, rows = room < 0 ? all->numel : room, found = all->numel < rows ? all->numel : rows;
+    int64_t strides[2] = {room < 0 || !ndim ? 1 : ndim, room < 0 ? rows : 1};
+    TD_AUTO td_tensor *out = td_tensor_new_strided(2, (int64_t[]){rows, ndim}, strides, TD_I64, self->device);
+    TD_AUTO td_tensor *first = td_view_strided(all, 1, &found, (int64_t[]){1}, 0);
+    if (!out || !first || (found < rows && td_fill_value(out, td_int(filler))) || td_coordinates_on_device(first, self->ndim, self->sizes, out))
+        return NULL;
+    return td_tensor_retain(out);
+}
+
 /* The coordinates of all elements that aren't 0, as rows of [count, ndim]. `room` < 0: as many rows as there are (nonzero);
  * otherwise exactly `room`, the rest filled with `filler` (nonzero_static). The mask is read 64 elements at a time; bits &
  * (bits - 1) drops the lowest set bit, so zeros cost nothing each. */
@@ -72,6 +87,8 @@ static td_tensor *positions(td_tensor *self, int64_t room, int64_t filler)
     TD_AUTO td_tensor *mask = td_as_contiguous(self, TD_BOOL);
     if (!mask)
         return NULL;
+    if (mask->device.type != TD_CPU)
+        return positions_on_device(self, mask, room, filler);
     int64_t count = count_true(mask), ndim = self->ndim, rows = room < 0 ? count : room;
     /* Coordinates lie together by dimension, as PyTorch's do; those of nonzero_static by element. */
     int64_t strides[2] = {room < 0 || !ndim ? 1 : ndim, room < 0 ? rows : 1}, step = strides[0], across = strides[1];
@@ -154,7 +171,9 @@ static int take_mask(indexed *x, const td_tensor *self, td_tensor *mask, int64_t
             return td_error(TD_E_INDEX, "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s "
                             "at index %" PRId64, td_shape_str(mask->ndim, mask->sizes, a), d,
                             td_shape_str(self->ndim, self->sizes, b), x->n + d + 0 * position);
-    TD_AUTO td_tensor *found = positions(mask, -1, 0);
+    TD_AUTO td_tensor *near = td_is_outside(self->device) && mask->device.type == TD_CPU ? td_device_copy(mask, self->device)
+                                                                                         : td_tensor_retain(mask);
+    TD_AUTO td_tensor *found = near ? positions(near, -1, 0) : NULL;
     if (!found)
         return -1;
     for (int d = 0; d < mask->ndim; d++) {
@@ -198,7 +217,9 @@ static int collect(indexed *x, const td_tensor *self, int64_t n, td_tensor *cons
         } else if (index->dtype != TD_I64 && index->dtype != TD_I32) {
             return td_error(TD_E_INDEX, "tensors used as indices must be long, int, byte or bool tensors");
         } else {
-            td_tensor *own = td_as_contiguous(index, TD_I64);
+            TD_AUTO td_tensor *near = td_is_outside(self->device) && index->device.type == TD_CPU ? td_device_copy(index, self->device)
+                                                                                                  : td_tensor_retain(index);
+            td_tensor *own = near ? td_as_contiguous(near, TD_I64) : NULL;
             if (!own)
                 return -1;
             x->at[x->n++] = own;
@@ -237,12 +258,14 @@ static int fold_offsets(indexed *x, const td_tensor *self)
     if (!x->offsets || self->device.type == TD_META)
         return x->offsets ? 0 : -1;
     int64_t *to = (int64_t *)x->offsets->data;
-    memset(to, 0, sizeof(int64_t) * (size_t)x->offsets->numel);
+    if (td_fill_value(x->offsets, td_int(0)))
+        return -1;
     for (int d = 0; d < x->n; d++) {
         if (!x->at[d])
             continue;
         int64_t size = self->sizes[d], reach = self->strides[d] * td_itemsize(self), low, high;
-        td_index_range((const int64_t *)x->at[d]->data, x->at[d]->numel, &low, &high);
+        if (td_index_bounds(x->at[d], &low, &high))
+            return -1;
         if (x->offsets->numel && x->at[d]->numel && size == 0)
             return td_error(TD_E_INDEX, "index is out of bounds for dimension with size 0");
         if (x->offsets->numel && x->at[d]->numel && (low < -size || high >= size))
@@ -252,8 +275,10 @@ static int fold_offsets(indexed *x, const td_tensor *self)
         TD_AUTO td_tensor *dense = wide ? td_make_contiguous(wide) : NULL;
         if (!dense)
             return -1;
+        if (dense->device.type != TD_CPU && td_index_fold_on_device(x->offsets, dense, size, reach))
+            return -1;
         const int64_t *from = (const int64_t *)dense->data;
-        for (int64_t i = 0; i < dense->numel; i++)
+        for (int64_t i = 0; dense->device.type == TD_CPU && i < dense->numel; i++)
             to[i] += (from[i] + (from[i] < 0 ? size : 0)) * reach;
     }
     return 0;
@@ -280,7 +305,7 @@ static int resolve(indexed *x, td_tensor *self, int64_t n, td_tensor *const *ind
     td_picking *p = &x->pick;
     memset(p, 0, offsetof(td_picking, sizes));
     p->dtype = (td_dtype)self->dtype, p->reach = 1, p->range = p->limit = 0, p->outside = false;
-    p->far_data = self->data, p->far_bytes = td_mul_saturated(self->numel, td_itemsize(self)), p->index = (const int64_t *)x->offsets->data;
+    p->of[0] = self, p->of[2] = x->offsets, p->far_data = self->data, p->far_bytes = td_mul_saturated(self->numel, td_itemsize(self)), p->index = (const int64_t *)x->offsets->data;
     for (int d = together && first >= 0 ? 0 : -1; d < x->n || (d == x->n && first < 0); d++) {
         if (d == (together && first >= 0 ? first : -1)) {
             int64_t step = x->offsets->numel;
@@ -310,10 +335,13 @@ td_tensor *td_op_index_tensor(td_tensor *self, int64_t n_indices, td_tensor *con
         return NULL;
     td_tensor *out = td_tensor_new(x.pick.ndim, x.pick.sizes, (td_dtype)self->dtype, self->device);
     if (out && out->numel && out->device.type != TD_META) {
-        x.pick.what = TD_PLACE_GET, x.pick.near_data = out->data;
+        x.pick.what = TD_PLACE_GET, x.pick.of[1] = out, x.pick.near_data = out->data;
         for (int d = 0; d < out->ndim; d++)
             x.pick.near[d] = out->strides[d] * td_itemsize(out);
-        td_pick_run(&x.pick);
+        if (td_pick_run(&x.pick)) {
+            td_tensor_release(out);
+            out = NULL;
+        }
     }
     forget(&x);
     return out;
@@ -323,11 +351,11 @@ td_tensor *td_op_index_tensor(td_tensor *self, int64_t n_indices, td_tensor *con
  * that fits self's leading dimensions. */
 static bool is_fill(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values)
 {
-    if (n_indices != 1 || indices[0] == TD_NONE || values->numel != 1 || values->dtype != self->dtype ||
-        self->device.type != TD_CPU || values->device.type != TD_CPU)
+    if (n_indices != 1 || indices[0] == TD_NONE || values->numel != 1 || values->dtype != self->dtype || self->device.type == TD_META ||
+        values->device.type == TD_META)
         return false;
     const td_tensor *mask = indices[0];
-    bool fits = mask->dtype == TD_BOOL && mask->device.type == TD_CPU && mask->ndim > 0 && mask->ndim <= self->ndim;
+    bool fits = mask->dtype == TD_BOOL && mask->device.type == self->device.type && mask->ndim > 0 && mask->ndim <= self->ndim;
     for (int d = 0; fits && d < mask->ndim; d++)
         fits = mask->sizes[d] == self->sizes[d];
     return fits;
@@ -417,10 +445,8 @@ int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const 
         td_error(TD_E_RUNTIME, "Index put requires the source and destination dtypes match, got %s for the destination and %s for "
                  "the source.", td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)values->dtype));
     } else if (near) {
-        p->what = accumulate ? TD_PLACE_ADD : TD_PLACE_SET, p->near_data = near->data;
-        if (!empty && self->device.type != TD_META)
-            td_pick_run(p);
-        status = 0;
+        p->what = accumulate ? TD_PLACE_ADD : TD_PLACE_SET, p->of[1] = near, p->near_data = near->data;
+        status = !empty && self->device.type != TD_META ? td_pick_run(p) : 0;
     }
     forget(&x);
     return status;
@@ -522,6 +548,17 @@ static void select_parts(void *context, int64_t first, int64_t last)
     }
 }
 
+/* Elements of one contiguous tensor at positions of another, both flat. */
+static int pick_flat(td_place what, td_tensor *far, td_tensor *near, td_tensor *positions)
+{
+    td_picking p;
+    memset(&p, 0, offsetof(td_picking, sizes));
+    p.what = what, p.dtype = (td_dtype)far->dtype, p.ndim = 1, p.sizes[0] = positions->numel, p.far[0] = 0, p.near[0] = td_itemsize(far);
+    p.along[0] = 1, p.of[0] = far, p.of[1] = near, p.of[2] = positions, p.reach = td_itemsize(far), p.range = p.limit = 0, p.outside = false;
+    p.far_data = far->data, p.near_data = near->data, p.index = (const int64_t *)positions->data, p.far_bytes = far->numel * td_itemsize(far);
+    return td_pick_run(&p);
+}
+
 /* The elements of self where the mask holds, in row-major order of their broadcast shape. Two passes on threads: count each
  * part, turn the counts into starting positions by a prefix sum, then copy. Each part has its own stretch of the result, so
  * the outcome doesn't depend on the number of threads. */
@@ -538,6 +575,11 @@ td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask)
     TD_AUTO td_tensor *bools = wide_mask ? td_as_contiguous(wide_mask, TD_BOOL) : NULL;
     if (!x || !bools)
         return NULL;
+    if (x->device.type != TD_CPU) {
+        TD_AUTO td_tensor *at = td_true_positions_on_device(bools);
+        TD_AUTO td_tensor *out = at ? td_tensor_new(1, &at->numel, (td_dtype)self->dtype, self->device) : NULL;
+        return out && !pick_flat(TD_PLACE_GET, x, out, at) ? td_tensor_retain(out) : NULL;
+    }
     selection w = {.size = td_itemsize(x), .n = x->numel, .from = x->data, .mask = (const uint8_t *)bools->data};
     w.each = w.n / PARTS + 1 > LEAST ? w.n / PARTS + 1 : LEAST;
     const int64_t parts = (w.n + w.each - 1) / w.each;
@@ -596,13 +638,19 @@ int td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source)
     TD_AUTO td_tensor *from = own ? td_make_contiguous(own) : NULL;
     if (!bools || !from)
         return -1;
-    if (count_true(bools) > from->numel)
+    TD_AUTO td_tensor *at = bools->device.type == TD_CPU ? td_tensor_retain(TD_NONE) : td_true_positions_on_device(bools);
+    if (!at)
+        return -1;
+    if ((at == TD_NONE ? count_true(bools) : at->numel) > from->numel)
         return td_error(TD_E_RUNTIME, "masked_scatter: expected self to have no more true positions in the mask than elements in "
                         "source: Number of elements of source < number of ones in mask");
     TD_AUTO td_tensor *x = td_writable(self, (td_dtype)self->dtype);
     if (!x)
         return -1;
-    if (from->numel) {
+    if (at != TD_NONE) {
+        if (pick_flat(TD_PLACE_SET, x, from, at))
+            return -1;
+    } else if (from->numel) {
         const uint8_t *m = (const uint8_t *)bools->data;
         switch (td_itemsize(x)) {
         case 1: SCATTER(uint8_t); break;

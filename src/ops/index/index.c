@@ -32,6 +32,39 @@ static td_tensor *strided_index(const char *op, td_tensor *index)
     return index->dtype == TD_I64 ? td_tensor_retain(index) : td_index_of(op, index);
 }
 
+/* Whether dimension `outer` goes on where `inner` ends, on all three sides: then they are one. */
+static bool mergeable(const td_picking *p, int outer, int inner)
+{
+    int64_t n = p->sizes[inner];
+    return p->far[outer] == p->far[inner] * n && p->near[outer] == p->near[inner] * n && p->along[outer] == p->along[inner] * n;
+}
+
+static void take_dim(td_picking *p, int to, int from)
+{
+    p->sizes[to] = p->sizes[from], p->far[to] = p->far[from], p->near[to] = p->near[from], p->along[to] = p->along[from];
+}
+
+void td_picking_merge(td_picking *p)
+{
+    int kept = 0;
+    for (int d = 0; d < p->ndim; d++)
+        if (p->sizes[d] != 1)
+            take_dim(p, kept++, d);
+    int last = 0;
+    for (int d = 1; d < kept; d++) {
+        if (mergeable(p, last, d)) {
+            int64_t n = p->sizes[last];
+            take_dim(p, last, d);
+            p->sizes[last] *= n;
+        } else {
+            take_dim(p, ++last, d);
+        }
+    }
+    p->ndim = last + 1;
+    if (kept == 0)
+        p->sizes[0] = 1, p->far[0] = p->near[0] = p->along[0] = 0;
+}
+
 /* Smallest and largest, without visiting elements again that strides of 0 repeat. */
 static int index_bounds(const td_tensor *index, int64_t *low, int64_t *high)
 {
@@ -42,8 +75,7 @@ static int index_bounds(const td_tensor *index, int64_t *low, int64_t *high)
     TD_AUTO td_tensor *flat = once ? td_make_contiguous(once) : NULL;
     if (!flat)
         return -1;
-    td_index_range((const int64_t *)flat->data, flat->numel, low, high);
-    return 0;
+    return td_index_bounds(flat, low, high);
 }
 
 int td_index_check(const td_tensor *index, int64_t size, td_code code, const char *what, int dim)
@@ -108,13 +140,13 @@ static td_tensor *finish_functional(td_tensor *copy, int status)
 
 /* gather's and scatter's loop: over the index's shape, which may be a corner of near's, and of far's except along `dim`,
  * where far's coordinate comes from the index (stride 0, reach instead). A near of 0 dimensions is one value for all. */
-static void along_dim(td_picking *p, td_place what, const td_tensor *far, const td_tensor *near, const td_tensor *index, int dim)
+static void along_dim(td_picking *p, td_place what, td_tensor *far, td_tensor *near, td_tensor *index, int dim)
 {
     td_geometry f = td_geometry_of(far), i = td_geometry_of(index);
     int64_t item = td_itemsize(far);
     memset(p, 0, offsetof(td_picking, sizes));
     p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = i.ndim, p->range = p->limit = 0, p->outside = false;
-    p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
+    p->of[0] = far, p->of[1] = near, p->of[2] = index, p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
     p->far_bytes = td_mul_saturated(far->numel, td_itemsize(far));
     p->reach = f.strides[dim] * item;
     for (int d = 0; d < i.ndim; d++) {
@@ -165,7 +197,7 @@ td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index, bool spa
     if (index->numel && check_ranks("gather", self, at, NULL, d))
         return NULL;
     const int64_t size = self->ndim ? self->sizes[d] : 1;
-    const bool later = td_tensor_is_contiguous(at) && size > 0;
+    const bool later = td_tensor_is_contiguous(at) && size > 0 && self->device.type == TD_CPU;
     if (!later && td_index_check(at, size, TD_E_RUNTIME, NULL, d))
         return NULL;
     TD_AUTO td_tensor *out = td_tensor_new(index->ndim, index->sizes, (td_dtype)self->dtype, self->device);
@@ -174,7 +206,8 @@ td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index, bool spa
     td_picking p;
     along_dim(&p, TD_PLACE_GET, self, out, at, d);
     p.limit = later ? size : 0;
-    td_pick_run(&p);
+    if (td_pick_run(&p))
+        return NULL;
     return p.outside && td_index_check(at, size, TD_E_RUNTIME, NULL, d) ? NULL : td_tensor_retain(out);
 }
 
@@ -209,12 +242,10 @@ static int scatter(const char *op, td_place what, td_tensor *self, int64_t dim, 
         if (!sums || !parts)
             return -1;
         along_dim(&p, what, sums, parts, safe, d);
-        td_pick_run(&p);
-        return td_copy_elements(self, sums);
+        return td_pick_run(&p) ? -1 : td_copy_elements(self, sums);
     }
     along_dim(&p, what, self, near, safe, d);
-    td_pick_run(&p);
-    return 0;
+    return td_pick_run(&p);
 }
 
 /* A number as it is in self's dtype: one of its own would round what float64 can hold. */
@@ -379,14 +410,14 @@ static td_tensor *vector_index(const char *op, td_tensor *index)
 /* The index_ family's loop: over far's shape with `n` positions along dim, where far's coordinate comes from the index. The
  * index has stride 1 along dim and 0 along all others, so it is never expanded in memory. `value`: near is one element for
  * all. */
-static void along_vector(td_picking *p, td_place what, const td_tensor *far, const td_tensor *near, const td_tensor *index,
+static void along_vector(td_picking *p, td_place what, td_tensor *far, td_tensor *near, td_tensor *index,
                          int dim, bool value)
 {
     td_geometry f = td_geometry_of(far);
     int64_t item = td_itemsize(far);
     memset(p, 0, offsetof(td_picking, sizes));
     p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = f.ndim, p->range = p->limit = 0, p->outside = false;
-    p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
+    p->of[0] = far, p->of[1] = near, p->of[2] = index, p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
     p->far_bytes = td_mul_saturated(far->numel, td_itemsize(far));
     p->reach = f.strides[dim] * item;
     for (int d = 0; d < f.ndim; d++) {
@@ -419,7 +450,10 @@ td_tensor *td_op_index_select(td_tensor *self, int64_t dim, td_tensor *index)
         return out;
     td_picking p;
     along_vector(&p, TD_PLACE_GET, self, out, at, d, false);
-    td_pick_run(&p);
+    if (td_pick_run(&p)) {
+        td_tensor_release(out);
+        return NULL;
+    }
     return out;
 }
 
@@ -492,12 +526,10 @@ static int put_along(const char *op, td_place what, td_tensor *self, int64_t dim
         if (!sums || !parts)
             return -1;
         along_vector(&p, what, sums, parts, safe, d, value);
-        td_pick_run(&p);
-        return td_copy_elements(self, sums);
+        return td_pick_run(&p) ? -1 : td_copy_elements(self, sums);
     }
     along_vector(&p, what, self, near, safe, d, value);
-    td_pick_run(&p);
-    return 0;
+    return td_pick_run(&p);
 }
 
 /* Negative indices count from the end where PyTorch lets them: in index_fill. */
@@ -614,7 +646,10 @@ static td_tensor *flat_index(const char *op, td_tensor *self, td_tensor *index)
     int64_t low, high;
     if (!at || at->device.type == TD_META)
         return at;
-    td_index_range((const int64_t *)at->data, at->numel, &low, &high);
+    if (td_index_bounds(at, &low, &high)) {
+        td_tensor_release(at);
+        return NULL;
+    }
     if (at->numel && (low < -self->numel || high >= self->numel)) {
         td_tensor_release(at);
         return td_fail(TD_E_INDEX, "out of range: tried to access index %" PRId64 " on a tensor of %" PRId64 " elements.",
@@ -629,7 +664,7 @@ static void flat_pick(td_picking *p, td_place what, td_tensor *far, td_tensor *n
     memset(p, 0, offsetof(td_picking, sizes));
     p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = 1;
     p->sizes[0] = index->numel, p->far[0] = 0, p->near[0] = td_itemsize(far), p->along[0] = 1;
-    p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
+    p->of[0] = far, p->of[1] = near, p->of[2] = index, p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
     p->far_bytes = td_mul_saturated(far->numel, td_itemsize(far));
     p->reach = td_itemsize(far), p->range = far->numel, p->limit = 0, p->outside = false;
 }
@@ -643,7 +678,10 @@ td_tensor *td_op_take(td_tensor *self, td_tensor *index)
         return out;
     td_picking p;
     flat_pick(&p, TD_PLACE_GET, x, out, at);
-    td_pick_run(&p);
+    if (td_pick_run(&p)) {
+        td_tensor_release(out);
+        return NULL;
+    }
     return out;
 }
 
@@ -669,8 +707,7 @@ int td_op_put_(td_tensor *self, td_tensor *index, td_tensor *source, bool accumu
         return -1;
     td_picking p;
     flat_pick(&p, accumulate ? TD_PLACE_ADD : TD_PLACE_SET, x, near, safe);
-    td_pick_run(&p);
-    return td_write_back(self, x);
+    return td_pick_run(&p) ? -1 : td_write_back(self, x);
 }
 td_tensor *td_op_put(td_tensor *self, td_tensor *index, td_tensor *source, bool accumulate)
 {

@@ -11,6 +11,7 @@
 #include "autograd/record.h"
 #include "dispatch/outputs.h"
 #include "ops/index/kernels.h"
+#include "tensor/device.h"
 
 /* Sizes and strides; a 0-dim tensor counts as one of a single element. */
 typedef struct td_geometry { int ndim; int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS]; } td_geometry;
@@ -24,9 +25,11 @@ static inline td_geometry td_geometry_of(const td_tensor *x)
     return g;
 }
 
-/* x, or a copy if it shares memory with `target`, which is going to be written. */
+/* x, or a copy if it shares memory with `target`, which is going to be written; what is on the CPU goes to target's device. */
 static inline td_tensor *td_apart(td_tensor *x, const td_tensor *target)
 {
+    if (TD_UNLIKELY(td_is_outside(target->device)) && x->device.type == TD_CPU)
+        return td_device_copy(x, target->device);
     return x->storage && x->storage == target->storage ? td_clone_detached(x) : td_tensor_retain(x);
 }
 

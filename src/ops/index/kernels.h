@@ -1,5 +1,6 @@
-/* The structure that all of gather, scatter, index_select, index_add, take, put and x[indices] are reduced to; the kernel
- * is src/kernels/cpu/move/index.c.
+/* The structure that all of gather, scatter, index_select, index_add, take, put and x[indices] are reduced to; the kernels are
+ * src/kernels/cpu/move/index.c and, for devices with programs, src/kernels/device/pick.c.  What else the bodies read of indices and masks
+ * is here, too, so that they are the same for both.
  *
  * Over the index space of a shape, an element of `far` is chosen by the coordinates (through strides, 0 for a dimension
  * that the index replaces) plus index * reach, and paired with the element of `near` at the same coordinates. index_select
@@ -20,6 +21,7 @@ typedef struct td_picking {
     int64_t        sizes[TD_MAX_DIMS];
     int64_t        far[TD_MAX_DIMS], near[TD_MAX_DIMS];      /* bytes */
     int64_t        along[TD_MAX_DIMS];                       /* of the index, in elements */
+    td_tensor     *of[3];                                    /* far, near, index; borrowed */
     char          *far_data, *near_data;
     int64_t        far_bytes;                                /* of the tensor there */
     const int64_t *index;
@@ -29,12 +31,26 @@ typedef struct td_picking {
     bool           outside;      /* set where the index is not within [0, limit); such parts are left out */
 } td_picking;
 
-/* Cannot fail: indices were checked before, or `outside` reports them. Only GET runs on several threads, for each element
+/* Without dimensions of size 1, neighbours merged that go on where the other ends on all three sides; at least one is left. */
+void td_picking_merge(td_picking *p);
+
+/* Indices were checked before, or `outside` reports them; on the CPU it cannot fail.  There only GET runs on several threads, for each element
  * of near is written once; indices may repeat, so two threads could write one element of far, and floating sums would
  * depend on who is first. */
-void td_pick_run(td_picking *p);
+int td_pick_run(td_picking *p);
+int td_pick_on_device(td_picking *p);
 
 /* Smallest and largest of n indices (0, -1 if n is 0). */
 void td_index_range(const int64_t *index, int64_t n, int64_t *low, int64_t *high);
+/* The same of a contiguous int64 tensor, wherever it is. */
+int td_index_bounds(td_tensor *index, int64_t *low, int64_t *high);
+int td_index_bounds_on_device(td_tensor *index, int64_t *low, int64_t *high);
+/* offsets[i] += (index[i], counted from the end of `size` if it is negative) * reach; both contiguous, int64. */
+int td_index_fold_on_device(td_tensor *offsets, td_tensor *index, int64_t size, int64_t reach);
+
+/* The positions of a contiguous mask's true elements, in order: int64, contiguous. */
+td_tensor *td_true_positions_on_device(td_tensor *mask);
+/* They as coordinates in a shape, written to an int64 matrix of any strides. */
+int td_coordinates_on_device(td_tensor *positions, int ndim, const int64_t *sizes, td_tensor *out);
 
 #endif

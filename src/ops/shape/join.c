@@ -164,7 +164,7 @@ int td_cpu_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_ten
     for (int k = d + 1; k < out->ndim; k++)
         inner *= out->sizes[k];
     int64_t row = inner * out->sizes[d];
-    bool small = true;      /* contiguous and of the result's dtype: pieces are plain bytes */
+    bool small = out->device.type == TD_CPU;      /* contiguous and of the result's dtype: pieces are plain bytes */
     for (int64_t i = 0; i < n_tensors; i++)
         small &= tensors[i]->dtype == out->dtype && tensors[i]->flags & TD_FLAG_CONTIGUOUS;
     if (small && row < 4096) {

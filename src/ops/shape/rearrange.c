@@ -494,9 +494,7 @@ int td_meta_diag_embed(td_spec *specs, td_tensor *self, int64_t offset, int64_t 
 /* Zeros, with self copied to the diagonal view of the result.  A diagonal that is offset needs |offset| more rows and columns. */
 int td_cpu_diag_embed(td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2, td_tensor *out)
 {
-    /* `out` is contiguous, as its spec says nothing of strides, and 0 is bytes of 0. */
-    memset(out->data, 0, (size_t)(out->numel * td_itemsize(out)));
-    TD_AUTO td_tensor *diagonal = td_op_diagonal(out, offset, dim1, dim2);
+    TD_AUTO td_tensor *diagonal = td_fill_value(out, td_int(0)) ? NULL : td_op_diagonal(out, offset, dim1, dim2);
     return diagonal ? td_copy_elements(diagonal, self) : -1;
 }
 /* A vector becomes the diagonal of a matrix, a matrix gives its diagonal as a copy. */

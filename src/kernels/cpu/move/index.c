@@ -10,40 +10,6 @@
 #include "base/base.h"
 #include "ops/iterate/iterator.h"
 
-/* Whether dimension `outer` goes on where `inner` ends, on all three sides: then they are one. */
-static bool mergeable(const td_picking *p, int outer, int inner)
-{
-    int64_t n = p->sizes[inner];
-    return p->far[outer] == p->far[inner] * n && p->near[outer] == p->near[inner] * n && p->along[outer] == p->along[inner] * n;
-}
-
-static void take_dim(td_picking *p, int to, int from)
-{
-    p->sizes[to] = p->sizes[from], p->far[to] = p->far[from], p->near[to] = p->near[from], p->along[to] = p->along[from];
-}
-
-/* Without dimensions of size 1, neighbours merged: at least one is left. */
-static void simplify(td_picking *p)
-{
-    int kept = 0;
-    for (int d = 0; d < p->ndim; d++)
-        if (p->sizes[d] != 1)
-            take_dim(p, kept++, d);
-    int last = 0;
-    for (int d = 1; d < kept; d++) {
-        if (mergeable(p, last, d)) {
-            int64_t n = p->sizes[last];
-            take_dim(p, last, d);
-            p->sizes[last] *= n;
-        } else {
-            take_dim(p, ++last, d);
-        }
-    }
-    p->ndim = last + 1;
-    if (kept == 0)
-        p->sizes[0] = 1, p->far[0] = p->near[0] = p->along[0] = 0;
-}
-
 enum {
     PART = 8192,            /* elements of a row that are checked and picked at a time */
     SHORT = 64,             /* rows of so many or fewer are packed */
@@ -221,15 +187,17 @@ static void parts(void *context, int64_t from, int64_t to)
 /* Blocks of bytes are copied where the index is the same along a row (index_select of rows, an embedding), past the caches if what
  * is read and written is more than they hold; short rows are packed; all else goes element by element.  Only reading is shared by
  * threads: elements that are written may coincide, and on one thread they are written and added in the order of the index. */
-void td_pick_run(td_picking *p)
+int td_pick_run(td_picking *p)
 {
+    if (p->of[0]->device.type != TD_CPU)
+        return td_pick_on_device(p);
     int64_t size = td_itemsizes[p->dtype];
-    simplify(p);
+    td_picking_merge(p);
     int64_t count = 1, last = p->ndim - 1, length = p->sizes[last];
     for (int d = 0; d < last; d++)
         count *= p->sizes[d];
     if (count == 0 || length == 0)
-        return;
+        return 0;
     bool block = p->along[last] == 0 && p->far[last] == size && p->near[last] == size;
     pick_job j;
     j.p = p, j.table = TD_ISA_PICK(td_index_table), j.parts = (length - 1) / PART + 1;
@@ -249,6 +217,7 @@ void td_pick_run(td_picking *p)
         td_parallel_for(0, count * j.parts, grain, parts, &j);
     else
         parts(&j, 0, count * j.parts);
+    return 0;
 }
 
 void td_index_range(const int64_t *index, int64_t n, int64_t *low, int64_t *high)
@@ -256,4 +225,11 @@ void td_index_range(const int64_t *index, int64_t n, int64_t *low, int64_t *high
     *low = 0, *high = -1;
     if (n)
         TD_ISA_PICK(td_index_table)->range(index, n, low, high);
+}
+int td_index_bounds(td_tensor *index, int64_t *low, int64_t *high)
+{
+    if (index->device.type != TD_CPU)
+        return td_index_bounds_on_device(index, low, high);
+    td_index_range((const int64_t *)index->data, index->numel, low, high);
+    return 0;
 }

@@ -1,0 +1,107 @@
+/* Indexing on devices: pick.ck.  Bodies check their indices before anything is read or written through them, so errors come at the call, as
+ * on the CPU; that the range of the indices is known here costs a synchronization. */
+#include "calls_kernels_device_pick.h"
+#include "kernels/device/kernel.h"
+#include "ops/index/kernels.h"
+#define TD_HOST
+#include "kernels/device/pick.ck"
+
+TD_SOURCE(pick);
+
+int td_pick_on_device(td_picking *p)
+{
+    td_picking_merge(p);
+    static const td_dtype raw[] = {[1] = TD_U8, [2] = TD_I16, [4] = TD_I32, [8] = TD_I64, [16] = TD_I64};
+    const int64_t size = (int64_t)td_dtype_size(p->dtype), wide = p->what <= TD_PLACE_SET && size == 16;
+    pick_values v = {.n = 1, .ndim = p->ndim, .reach = p->reach, .range = p->range};
+    if (p->ndim + wide > PICK_DIMS)
+        return td_leave_to_cpu("an index over more than 8 dimensions");
+    for (int d = 0; d < p->ndim; d++) {
+        v.sizes[d] = p->sizes[d], v.far[d] = p->far[d], v.near[d] = p->near[d], v.along[d] = p->along[d];
+        v.n *= p->sizes[d];
+    }
+    if (wide) {                         /* two halves of an element side by side */
+        v.sizes[v.ndim] = 2, v.far[v.ndim] = v.near[v.ndim] = 8, v.along[v.ndim++] = 0;
+        v.n *= 2;
+    }
+    td_launch_of launch = {
+        .source = td_source_pick, .kernel = "pick", TD_VALUES(v), .groups = td_launch_groups(p->of[0]->device, v.n),
+        .types = {{"A", p->what <= TD_PLACE_SET ? raw[size] : p->dtype}}, .numbers = {{"WHAT", p->what}, {"SIZE", wide ? 8 : size}},
+        .buffers = {p->of[0], p->of[1], p->of[2]},
+    };
+    return td_launch(&launch);
+}
+
+/* The numbers of a contiguous int64 tensor on a device; owned, on the CPU. */
+static td_tensor *fetched(td_tensor *x) { return x ? td_host_copy(x) : NULL; }
+
+int td_index_bounds_on_device(td_tensor *index, int64_t *low, int64_t *high)
+{
+    *low = 0, *high = -1;
+    if (!index->numel)
+        return 0;
+    int64_t groups = td_launch_groups(index->device, index->numel), n;
+    groups = groups < 64 ? groups : 64, n = 2 * groups;
+    index_values v = {.n = index->numel};
+    TD_AUTO td_tensor *bounds = td_tensor_new(1, &n, TD_I64, index->device);
+    if (!bounds || td_launch(&(td_launch_of){.source = td_source_pick, .kernel = "index_bounds", TD_VALUES(v), .groups = groups,
+                                             .buffers = {index, bounds}}))
+        return -1;
+    TD_AUTO td_tensor *here = fetched(bounds);
+    if (!here)
+        return -1;
+    const int64_t *at = (const int64_t *)here->data;
+    *low = at[0], *high = at[1];
+    for (int64_t i = 2; i < n; i += 2) {
+        *low = at[i] < *low ? at[i] : *low;
+        *high = at[i + 1] > *high ? at[i + 1] : *high;
+    }
+    return 0;
+}
+
+int td_index_fold_on_device(td_tensor *offsets, td_tensor *index, int64_t size, int64_t reach)
+{
+    index_values v = {offsets->numel, size, reach};
+    return td_launch(&(td_launch_of){.source = td_source_pick, .kernel = "index_fold", TD_VALUES(v), .buffers = {offsets, index},
+                                     .groups = td_launch_groups(offsets->device, offsets->numel)});
+}
+
+/* Counted by parts on the device, added up here, since the result's size must be known here, too. */
+td_tensor *td_true_positions_on_device(td_tensor *mask)
+{
+    enum { LEAST = 1024, MOST = 512 };
+    mask_values v = {.n = mask->numel, .parts = (mask->numel + LEAST - 1) / LEAST};
+    v.parts = v.parts < MOST ? v.parts : MOST;
+    v.each = v.parts ? (v.n + v.parts - 1) / v.parts : 0;
+    int64_t count = 0;
+    td_launch_of launch = {.source = td_source_pick, .kernel = "count_true", TD_VALUES(v), .groups = td_launch_many(mask->device, v.parts)};
+    TD_AUTO td_tensor *counts = td_tensor_new(1, &v.parts, TD_I64, mask->device);
+    launch.buffers[0] = mask, launch.buffers[1] = counts;
+    TD_AUTO td_tensor *starts = counts && !td_launch(&launch) ? fetched(counts) : NULL;
+    if (!starts)
+        return NULL;
+    for (int64_t part = 0; part < v.parts; part++) {
+        const int64_t here = ((int64_t *)starts->data)[part];
+        ((int64_t *)starts->data)[part] = count;
+        count += here;
+    }
+    TD_AUTO td_tensor *out = td_tensor_new(1, &count, TD_I64, mask->device);
+    if (!out || !count)
+        return td_tensor_retain(out);
+    launch.kernel = "true_positions", launch.buffers[1] = counts, launch.buffers[2] = out;
+    return td_copy_elements(counts, starts) || td_launch(&launch) ? NULL : td_tensor_retain(out);
+}
+
+int td_coordinates_on_device(td_tensor *positions, int ndim, const int64_t *sizes, td_tensor *out)
+{
+    coordinate_values v = {.n = positions->numel, .ndim = ndim};
+    if (ndim > PICK_DIMS)
+        return td_leave_to_cpu("coordinates of more than 8 dimensions");
+    if (!ndim)
+        return 0;
+    v.step = out->strides[0], v.across = out->strides[1];
+    for (int d = 0; d < ndim; d++)
+        v.sizes[d] = sizes[d];
+    return td_launch(&(td_launch_of){.source = td_source_pick, .kernel = "coordinates", TD_VALUES(v), .buffers = {positions, out},
+                                     .groups = td_launch_groups(out->device, v.n)});
+}

@@ -1,0 +1,181 @@
+/* Gather, scatter and what else is a td_picking (ops/index/kernels.h): a work item for each element of the index space.  And what bodies need
+ * to know of indices and masks: the range of indices, the positions of true elements.
+ *
+ * A: elements, of which those that are only moved (WHAT below 2) are integers of their size.  WHAT: td_place. */
+#include "kernels/device/group.ck"
+
+/* Dimensions from the outermost; strides in bytes, of the index in elements. */
+enum { PICK_DIMS = 8 };
+typedef struct pick_values { int64_t n, ndim, reach, range, sizes[PICK_DIMS], far[PICK_DIMS], near[PICK_DIMS], along[PICK_DIMS]; } pick_values;
+typedef struct index_values { int64_t n, size, reach; } index_values;
+/* Parts of `each` elements, a group's work; strides of the coordinates. */
+typedef struct mask_values { int64_t n, parts, each; } mask_values;
+typedef struct coordinate_values { int64_t n, ndim, step, across, sizes[PICK_DIMS]; } coordinate_values;
+
+#ifndef TD_HOST
+#ifdef WHAT
+#if WHAT < 2
+#define PLACE(to, x) (*(to) = (x))
+#else
+/* What an element becomes, as it is stored. */
+static A joined(A stored, A placed)
+{
+    const A_C a = A_LOAD(stored), b = A_LOAD(placed);
+#if WHAT == 2
+    return A_STORE(a + b);
+#elif WHAT == 3
+    return A_STORE(a * b);
+#elif WHAT == 4
+    return A_STORE(a != a || a > b ? a : b);
+#else
+    return A_STORE(a != a || a < b ? a : b);
+#endif
+}
+#if A_FLOATING && SIZE == 4
+#define BITS_OF(x) td_f32_bits(x)
+#define OF_BITS(x) td_bits_f32(x)
+#elif A_FLOATING && SIZE == 8
+#define BITS_OF(x) td_f64_bits(x)
+#define OF_BITS(x) td_bits_f64(x)
+#else
+#define BITS_OF(x) (x)
+#define OF_BITS(x) ((A)(x))
+#endif
+/* Several may meet at an element: each tries until nobody came between.  Small elements are changed with the word that they are in. */
+static void place(GLOBAL A *to, A x)
+{
+#if SIZE == 8
+    GLOBAL uint64_t *word = (GLOBAL uint64_t *)to;
+    for (uint64_t now = *word, before;; now = before) {
+        before = ATOMIC_SWAP64(word, now, (uint64_t)BITS_OF(joined(OF_BITS(now), x)));
+        if (before == now)
+            return;
+    }
+#elif SIZE == 4
+    GLOBAL uint32_t *word = (GLOBAL uint32_t *)to;
+    for (uint32_t now = *word, before;; now = before) {
+        before = ATOMIC_SWAP32(word, now, (uint32_t)BITS_OF(joined(OF_BITS(now), x)));
+        if (before == now)
+            return;
+    }
+#else
+    const int shift = (int)((size_t)to & 3) * 8;
+    const uint32_t mask = SIZE == 1 ? 0xffu : 0xffffu;
+    GLOBAL uint32_t *word = (GLOBAL uint32_t *)((GLOBAL char *)to - shift / 8);
+    for (uint32_t now = *word, before;; now = before) {
+        const uint32_t made = (uint32_t)joined((A)(now >> shift & mask), x) & mask;
+        before = ATOMIC_SWAP32(word, now, (now & ~(mask << shift)) | made << shift);
+        if (before == now)
+            return;
+    }
+#endif
+}
+#define PLACE(to, x) place(to, x)
+#endif
+
+KERNEL pick(BUFFER(far), BUFFER(near), BUFFER(index), VALUES(pick_values, v))
+{
+    UNPACK(pick_values, v)
+    for (int64_t i = ITEM; i < v.n; i += ITEMS) {
+        int64_t there = 0, here = 0, at = 0, rest = i;
+        for (int d = (int)v.ndim - 1; d >= 0; d--) {
+            const int64_t k = d ? rest % v.sizes[d] : rest;
+            rest /= v.sizes[d];
+            there += k * v.far[d], here += k * v.near[d], at += k * v.along[d];
+        }
+        const int64_t where = AT(const int64_t, index)[at];
+        there += (where + (where < 0 ? v.range : 0)) * v.reach;
+        GLOBAL A *to = (GLOBAL A *)(AT(char, far) + there);
+        GLOBAL A *from = (GLOBAL A *)(AT(char, near) + here);
+#if WHAT == 0
+        *from = *to;
+#else
+        PLACE(to, *from);
+#endif
+    }
+}
+#else
+
+/* The lowest and the highest index that each group has seen. */
+#define LOWER(a, b) ((a) < (b) ? (a) : (b))
+#define HIGHER(a, b) ((a) > (b) ? (a) : (b))
+KERNEL index_bounds(BUFFER(index), BUFFER(bounds), VALUES(index_values, v))
+{
+    UNPACK(index_values, v)
+    SHARED int64_t room[WIDTH];
+    int64_t low = INT64_MAX, high = -INT64_MAX;
+    for (int64_t i = ITEM; i < v.n; i += ITEMS) {
+        const int64_t x = AT(const int64_t, index)[i];
+        low = LOWER(low, x), high = HIGHER(high, x);
+    }
+    GROUP_FOLD(int64_t, room, low, LOWER);
+    GROUP_FOLD(int64_t, room, high, HIGHER);
+    if (LANE == 0)
+        AT(int64_t, bounds)[2 * GROUP] = low, AT(int64_t, bounds)[2 * GROUP + 1] = high;
+}
+
+KERNEL index_fold(BUFFER(offsets), BUFFER(index), VALUES(index_values, v))
+{
+    UNPACK(index_values, v)
+    for (int64_t i = ITEM; i < v.n; i += ITEMS) {
+        const int64_t x = AT(const int64_t, index)[i];
+        AT(int64_t, offsets)[i] += (x + (x < 0 ? v.size : 0)) * v.reach;
+    }
+}
+
+#define PLUS(a, b) ((a) + (b))
+KERNEL count_true(BUFFER(mask), BUFFER(counts), VALUES(mask_values, v))
+{
+    UNPACK(mask_values, v)
+    SHARED int64_t room[WIDTH];
+    for (int64_t part = GROUP; part < v.parts; part += GROUPS) {
+        const int64_t start = part * v.each, end = LOWER(start + v.each, v.n);
+        int64_t count = 0;
+        for (int64_t i = start + LANE; i < end; i += LANES)
+            count += AT(const uint8_t, mask)[i] != 0;
+        GROUP_FOLD(int64_t, room, count, PLUS);
+        if (LANE == 0)
+            AT(int64_t, counts)[part] = count;
+    }
+}
+
+/* Each part's from where `starts` says: as many elements as there are lanes at a time, numbered by a sum over the lanes before. */
+KERNEL true_positions(BUFFER(mask), BUFFER(starts), BUFFER(positions), VALUES(mask_values, v))
+{
+    UNPACK(mask_values, v)
+    SHARED int room[WIDTH];
+    for (int64_t part = GROUP; part < v.parts; part += GROUPS) {
+        const int64_t start = part * v.each, end = LOWER(start + v.each, v.n);
+        int64_t next = AT(const int64_t, starts)[part];
+        for (int64_t first = start; first < end; first += LANES) {
+            const int64_t i = first + LANE;
+            const int is = i < end && AT(const uint8_t, mask)[i] != 0;
+            room[LANE] = is;
+            BARRIER;
+            for (int step = 1; step < LANES; step *= 2) {
+                const int before = LANE >= step ? room[LANE - step] : 0;
+                BARRIER;
+                room[LANE] += before;
+                BARRIER;
+            }
+            if (is)
+                AT(int64_t, positions)[next + room[LANE] - 1] = i;
+            next += room[LANES - 1];
+            BARRIER;
+        }
+    }
+}
+
+KERNEL coordinates(BUFFER(positions), BUFFER(out), VALUES(coordinate_values, v))
+{
+    UNPACK(coordinate_values, v)
+    for (int64_t i = ITEM; i < v.n; i += ITEMS) {
+        int64_t rest = AT(const int64_t, positions)[i];
+        for (int d = (int)v.ndim - 1; d >= 0; d--) {
+            AT(int64_t, out)[i * v.step + d * v.across] = d ? rest % v.sizes[d] : rest;
+            rest /= v.sizes[d];
+        }
+    }
+}
+#endif
+#endif

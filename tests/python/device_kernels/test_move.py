@@ -1,0 +1,24 @@
+"""Operators that are made of copies, on devices: joined, reversed, rolled, repeated, on a diagonal."""
+import pytest
+
+tede = pytest.importorskip("tede")
+
+
+@pytest.mark.parametrize("dtype", [tede.float32, tede.bfloat16, tede.int64, tede.bool])
+def test_the_same_elements_elsewhere(agrees, dtype):
+    x = tede.randint(-3, 4, (3, 4, 5)).to(dtype)
+    for view in (x, x.transpose(0, 2), x[:, ::2], x[:, :0]):
+        agrees(lambda x: [x.flip(0, 2), x.roll(2, 2), x.roll(7), x.roll((1, -1), (0, 2)), x.repeat(2, 1, 3), x.repeat(2, 2, 1, 1), tede.diag_embed(x, 1),
+                          tede.cat([x, x[:1]]), tede.stack([x, x], 1), tede.cat([x, x], 2), x.rot90(), tede.hstack([x, x])], view)
+    agrees(lambda x: [tede.cat([x, x.half()], 1), tede.cat([x, tede.empty(0, device=x.device)]), x.repeat(0, 1, 1), x[0, 0, 0].flip([])], x)
+
+
+def test_gradients(agrees):
+    x, y = tede.randn(3, 4, requires_grad=True), tede.randn(3, 2, requires_grad=True)
+    agrees(lambda x, y: [tede.cat([x, y, x], 1), x.flip(1), x.roll(1, 0), tede.diag_embed(y), tede.stack([x, x])], x, y)
+
+
+def test_devices_must_agree(device):
+    x = tede.ones(2, 2)
+    with pytest.raises(RuntimeError, match="same device"):
+        tede.cat([x, x.to(device)])
