@@ -38,13 +38,13 @@ SCOPE = {
     "complex32": r"complex32|chalf|ComplexHalf",
     "float8": r"float8",
     "CUDA's compiler": r"jiterator|triton",
-    "symbolic shapes": r"PropagateRealTensors|ProxyTensorSymbolic|make_fx_symbolic"
+    "symbolic shapes": r"PropagateRealTensors|ProxyTensorSymbolic|make_fx_symbolic|TestSymbolicTracing"
                        r"|ShapeEnv|SymInt|SymFloat|SymBool|symbolic_shapes|tracing_mode=.symbolic|sym_(size|int|float|numel)|[Uu]nbacked|dynamic_shape",
     "compilers": r"torch\.compile|ScriptObject|_dynamo|_inductor|torch\.jit\.|jit_script|torchscript|TorchScript|torch\.export"
                  r"|capture_pre_autograd|aot_|torch\.onnx",
     "choice of backend": r"conv_backend|ConvBackend",
     "private": r"FakeTensorDispatchCache|_addmm_activation|_native_multi_head_attention|kineto_results|event_tree"
-               r"|torch\._(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
+               r"|(torch\._|from _)(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher",
     "torchvision": r"torchvision",
     "how nn.functional is written": r"TestFunctionalTracing",

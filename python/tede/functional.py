@@ -350,3 +350,11 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
         edges = _O["_histogramdd_bin_edges"](input, list(bins), range=range, weight=weight, density=density)
         hist = _O["_histogramdd_from_bin_cts"](input, list(bins), range=range, weight=weight, density=density)
     return _C._named_results("histogramdd", hist=hist, bin_edges=edges)
+
+
+def __getattr__(name):
+    """What PyTorch has here, too, and tede as an operator or in a module that stands on this one."""
+    if name in ("istft", "lu", "pca_lowrank", "stft", "svd_lowrank"):
+        import tede
+        return getattr(tede, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -626,3 +626,78 @@ def test_a_decomposition_may_decline(lib):
     traced = make_fx(lambda a: lib.addmm(a, a, a) + lib.addmm(a, a, a, beta=2), decomposition_table={aten.addmm.default: addmm})(x)
     assert sum(n.target is aten.addmm.default for n in traced.graph.nodes) == 1
     assert traced(x).tolist() == [[5, 0], [0, 5]]
+
+
+def test_nodes_of_operators_have_fakes_of_their_results(lib):
+    make_fx = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor").make_fx
+
+    def f(x):
+        y = x.clone()
+        y.unsqueeze_(0)
+        return y, lib.var_mean(y, 1)
+    for mode in "real", "fake":
+        traced = make_fx(f, tracing_mode=mode)(lib.randn(3))
+        vals = [node.meta["val"] for node in traced.graph.nodes if "val" in node.meta]
+        assert [tuple(v.shape) for v in vals if isinstance(v, lib.Tensor)] == [(3,), (3,), (1, 3), (1,), (1,)]      # as they were then
+        assert [len(v) for v in vals if isinstance(v, tuple)] == [2]
+        assert all(type(v).__name__ == "FakeTensor" for v in vals if isinstance(v, lib.Tensor))
+
+
+def test_a_trace_over_fakes_computes_nothing(lib):
+    make_fx = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor").make_fx
+
+    def f(x, y):
+        return x @ y + lib.tensor([2., 3.])
+    traced = make_fx(f, tracing_mode="fake")(lib.randn(2, 2), lib.randn(2, 2))
+    x, y = lib.randn(2, 2), lib.randn(2, 2)
+    assert lib.equal(traced(x, y), f(x, y))
+    outside = lib.nn.Parameter(lib.ones(2))
+    with pytest.raises(Exception, match="Please convert all Tensors"):
+        make_fx(lambda: lib.ops.aten.neg.default(outside), tracing_mode="fake")()
+    huge = lib.empty(1, device="meta").expand(2 ** 40)
+    assert make_fx(lambda a: a.exp(), tracing_mode="fake")(huge).graph is not None
+
+
+def test_traces_see_into_wrappers_and_not_into_other_traces(lib):
+    proxy = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor")
+    aten = lib.ops.aten
+
+    class Pair(lib.Tensor):
+        @staticmethod
+        def __new__(cls, a, b):
+            made = lib.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype)
+            made.a, made.b = a, b
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            def part(name):
+                return [getattr(x, name) if isinstance(x, Pair) else x for x in args]
+            return Pair(func(*part("a"), **(kwargs or {})), func(*part("b"), **(kwargs or {})))
+
+    def f(a, b, y):
+        out = Pair(a, b) * y
+        return out.a, out.b, y + y
+    for mode in "real", "fake":
+        traced = proxy.make_fx(f, tracing_mode=mode)(lib.ones(2), lib.zeros(2), lib.ones(2))
+        assert [node.target for node in traced.graph.nodes if node.op == "call_function"] == [aten.mul.Tensor, aten.mul.Tensor, aten.add.Tensor]
+        assert [t.tolist() for t in traced(lib.ones(1), lib.zeros(1), lib.ones(1) * 3)] == [[3], [0], [6]]
+
+    def outer(x):
+        inner = proxy.get_isolated_graphmodule(lambda a: a.sum(), (x,), {})
+        assert [n.target for n in inner.graph.nodes if n.op == "call_function"] == [aten.sum.default]
+        assert [n.target for n in proxy.make_fx(lib.exp)(x).graph.nodes if n.op == "call_function"] == [aten.exp.default]
+        return lib.sigmoid(x)
+    traced = proxy.make_fx(outer)(lib.ones(2))
+    assert [n.target for n in traced.graph.nodes if n.op == "call_function"] == [aten.sigmoid.default]
+
+
+def test_a_graph_is_decomposed_by_running_it(lib, fx):
+    proxy = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor")
+    traced, graph = proxy.make_fx(lambda x: lib.nn.functional.silu(x) + 1)(lib.ones(2)), fx.Graph()
+    table = {lib.ops.aten.silu.default: lambda x: x * lib.sigmoid(x)}
+    proxy.DecompositionInterpreter(traced, new_graph=graph, decomposition_table=table).run(lib.ones(2))
+    made = fx.GraphModule(traced, graph)
+    assert lib.ops.aten.silu.default not in [n.target for n in graph.nodes]
+    x = lib.randn(2)
+    assert lib.allclose(made(x), traced(x))

@@ -5,6 +5,8 @@ import pickle
 import types
 from importlib import import_module
 
+import importlib
+
 import pytest
 
 
@@ -127,3 +129,15 @@ def test_operators_are_builtin_functions_and_method_descriptors(lib):
         assert copy.deepcopy(function) is function and pickle.loads(pickle.dumps(function)) == function
     assert isinstance(lib.Tensor.add, types.MethodDescriptorType) and inspect.ismethoddescriptor(lib.Tensor.add)
     assert not isinstance(lib.Tensor.add, types.BuiltinFunctionType)
+
+
+def test_functions_of_torch_functional(lib):
+    functional = importlib.import_module(lib.__name__ + ".functional")
+    assert all(getattr(functional, name) is getattr(lib, name) for name in ("istft", "lu", "pca_lowrank", "stft", "svd_lowrank", "einsum"))
+    assert not hasattr(functional, "no_such_function")
+
+
+def test_backends_of_attention_are_no_integers(lib):
+    backend = importlib.import_module(lib.__name__ + ".nn.attention").SDPBackend
+    assert int(backend.MATH) == 0 and backend(1) is backend.FLASH_ATTENTION or backend(1) == backend.FLASH_ATTENTION
+    assert not isinstance(backend.MATH, int) and backend.MATH != 0 and backend.ERROR.value == -1 and backend.MATH.name == "MATH"

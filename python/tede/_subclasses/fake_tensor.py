@@ -56,6 +56,11 @@ def _indexed(device):
     return tede.device(device.type, 0) if device.index is None and device.type not in ("cpu", "meta") else device
 
 
+def _foreign(x):
+    """Whether a tensor is of a class that has to say itself what it does with fake ones."""
+    return isinstance(x, tede.Tensor) and not isinstance(x, FakeTensor) and type(x) not in (tede.Tensor, tede.nn.Parameter)
+
+
 class FakeTensor(tede.Tensor):
     """A tensor without values; FakeTensorMode makes them."""
 
@@ -82,7 +87,10 @@ class FakeTensor(tede.Tensor):
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         if func is tede.ops.prim.device.default:
             return args[0].fake_device
-        mode = next(x for x in _pytree.arg_tree_leaves(*args, **(kwargs or {})) if isinstance(x, FakeTensor)).fake_mode
+        leaves = _pytree.arg_tree_leaves(*args, **(kwargs or {}))
+        if any(_foreign(x) for x in leaves):
+            return NotImplemented
+        mode = next(x for x in leaves if isinstance(x, FakeTensor)).fake_mode
         with mode:
             return func(*args, **(kwargs or {}))
 
@@ -171,7 +179,10 @@ class _Data(TorchFunctionMode):
         constant = func is tede.tensor and _may_be_constant(result)
         with no_dispatch():
             kept = result.detach().clone() if constant else result
-        return self.mode.fake_tensor_converter.from_real_tensor(self.mode, kept, make_constant=constant).requires_grad_(result.requires_grad)
+        fake = self.mode.fake_tensor_converter.from_real_tensor(self.mode, kept, make_constant=constant).requires_grad_(result.requires_grad)
+        for note in self.mode.noting:
+            note(fake, kept)
+        return fake
 
 
 def _may_be_constant(x):
@@ -208,6 +219,7 @@ class FakeTensorMode(TorchDispatchMode):
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
         self.shape_env, self.static_shapes = None, True
         self.fake_tensor_converter, self._data = FakeTensorConverter(), []
+        self.noting = []                # functions of a fake tensor and the real one of a program's numbers
 
     @classmethod
     def is_infra_mode(cls):
@@ -239,6 +251,8 @@ class FakeTensorMode(TorchDispatchMode):
         if func.namespace == "prim" or func._overloadpacket.__name__ in ("sym_size", "sym_stride", "is_contiguous", "dim"):
             return None
         leaves = [x for x in _pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, tede.Tensor)]
+        if any(_foreign(x) for x in leaves):
+            return NotImplemented
         args, kwargs = self._all_fake(func, leaves, args, kwargs)
         leaves = [x for x in _pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, tede.Tensor)]
         known = self._constants(func, leaves, args, kwargs)

@@ -3,17 +3,22 @@
 The function runs, and a mode below autograd and transforms notes every operator that arrives there: so a gradient is in the
 graph as the operators of the backward pass, and a batch as those of its rules. torch.fx.symbolic_trace notes what the
 program's Python calls instead. What Python decides between the calls isn't noted."""
+import contextlib
 import inspect
 import operator
 
+import tede
 from tede._C import Tensor
+from tede._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from tede._tags import Tag
 from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule
+from tede.fx.interpreter import Interpreter
+from tede.fx.passes.shape_prop import _extract_tensor_metadata
 from tede.utils import _pytree as tree
-from tede.utils._python_dispatch import TorchDispatchMode
+from tede.utils._python_dispatch import no_dispatch, TorchDispatchMode
 
-__all__ = ["make_fx", "get_proxy_mode"]
+__all__ = ["make_fx", "get_proxy_mode", "get_isolated_graphmodule", "DecompositionInterpreter"]
 
 
 def get_proxy_mode():
@@ -23,11 +28,16 @@ def get_proxy_mode():
 
 
 def _place(x):
-    """Where a tensor's elements are, and how they are read; None for one without memory of its own."""
+    """Where a tensor's elements are, and how they are read; None for one without memory of its own. Of a fake one: where they would be."""
+    if type(x) is FakeTensor:
+        return x.untyped_storage()._cdata, x.storage_offset(), x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg()
     try:
         return x.data_ptr() and (x.data_ptr(), x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg())
     except RuntimeError:
         return None
+
+
+_HANDLED = (Tensor, tede.nn.Parameter, FakeTensor)
 
 
 class _Recorder(TorchDispatchMode):
@@ -39,11 +49,24 @@ class _Recorder(TorchDispatchMode):
         self.graph, self.decompositions, self.values_are_errors = Graph(), decompositions, values_are_errors
         self.known = set()              # nodes of single numbers that don't depend on the arguments
         self.nodes, self.places, self.constants = {}, {}, {}
+        self.paused = False             # while another recorder runs within
+        self._fakes = FakeTensorMode()
 
     def follow(self, tensor, node):
         self.nodes[id(tensor)] = (node, tensor)
+        self._describe(tensor, node)
         if place := _place(tensor):
             self.places[place] = node
+
+    def _describe(self, x, node):
+        """Note at a node what its tensor looks like now: meta["val"], a fake tensor, and meta["tensor_meta"]."""
+        if type(x) not in _HANDLED or x.layout != tede.strided:
+            return
+        mode = x.fake_mode if type(x) is FakeTensor else self._fakes
+        with no_dispatch(), tede.no_grad():
+            elem = tede.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
+        node.meta["val"] = FakeTensor(mode, elem, x.device)
+        node.meta["tensor_meta"] = _extract_tensor_metadata(x)
 
     def node_of(self, x):
         if not isinstance(x, Tensor):
@@ -52,16 +75,26 @@ class _Recorder(TorchDispatchMode):
             return self.nodes[id(x)][0]
         same = self.places.get(_place(x))
         if same is None:
-            name = f"_tensor_constant{len(self.constants)}"
-            self.constants[name] = x
-            same = self.graph.get_attr(name)
-            if x.numel() <= 1:
-                self.known.add(same)
+            return self.hold(x, x if getattr(x, "constant", None) is None else x.constant)
         self.follow(x, same)
         return same
 
+    def hold(self, x, real):
+        """The node of an attribute that holds a tensor from outside, `real`."""
+        name = f"_tensor_constant{len(self.constants)}"
+        self.constants[name] = real
+        node = self.graph.get_attr(name)
+        if x.numel() <= 1:
+            self.known.add(node)
+        self.follow(x, node)
+        return node
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if self.paused or func.namespace == "prim":        # a query of metadata
+            return func(*args, **kwargs)
+        if any(isinstance(x, Tensor) and type(x) not in _HANDLED and id(x) not in self.nodes for x in tree.arg_tree_leaves(*args, **kwargs)):
+            return NotImplemented       # what the class makes of it comes here again
         replacement = self.decompositions.get(func)
         if replacement is not None:
             with self:
@@ -80,6 +113,7 @@ class _Recorder(TorchDispatchMode):
         if isinstance(result, Tensor):
             self.follow(result, node)
         elif isinstance(result, (tuple, list)):
+            self._describe_all(result, node)
             for i, member in enumerate(result):
                 if isinstance(member, Tensor):
                     item = self.graph.call_function(operator.getitem, (node, i))
@@ -88,11 +122,34 @@ class _Recorder(TorchDispatchMode):
                     self.follow(member, item)
         return result
 
+    def _describe_all(self, result, node):
+        notes = []
+        for member in result:
+            if isinstance(member, Tensor):
+                self._describe(member, node)
+            notes.append((node.meta.pop("val", None), node.meta.pop("tensor_meta", None)))
+        node.meta["val"], node.meta["tensor_meta"] = (type(result)(kind) for kind in zip(*notes)) if notes else ((), ())
+
     def _check_values(self, func, node):
         """A value that depends on the arguments would be in the graph as it is now."""
-        if self.values_are_errors and Tag.data_dependent_output in func.tags and not all(n in self.known for n in node.all_input_nodes):
+        if self.values_are_errors and Tag.data_dependent_output in func.tags and not all(n in self.known for n in node.all_input_nodes) and \
+                not any(isinstance(n.meta.get("val"), FakeTensor) and n.meta["val"].fake_mode is not self._fakes for n in node.all_input_nodes):
             raise RuntimeError(f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring out! It's likely "
                                "that this is caused by data-dependent control flow or similar.")
+
+
+@contextlib.contextmanager
+def _pause():
+    """Within it the recorders that run already note nothing."""
+    from tede import _C
+    outer = [mode for mode in _C._torch_dispatch_stack() if isinstance(mode, _Recorder) and not mode.paused]
+    for mode in outer:
+        mode.paused = True
+    try:
+        yield
+    finally:
+        for mode in outer:
+            mode.paused = False
 
 
 def _names(function, count):
@@ -126,8 +183,9 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
             record_module_stack=False, _allow_fake_constant=False, _error_on_data_dependent_ops=True):
     """A function that runs f and gives the torch.fx.GraphModule of the operators that arrived below autograd.
 
-    Calls of what `decomposition_table` has are noted as the parts that it makes of them. ``tracing_mode="fake"`` runs on the
-    values, too; symbolic shapes, and operators as they are above autograd (`pre_dispatch`), aren't there."""
+    Calls of what `decomposition_table` has are noted as the parts that it makes of them. ``tracing_mode="fake"`` runs on fake tensors of the
+    arguments, so that nothing is computed; symbolic shapes, and operators as they are above autograd (`pre_dispatch`), aren't there. Nodes have
+    meta["val"], a fake tensor, and meta["tensor_meta"]."""
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError('tracing_mode should be one of "real", "fake", "symbolic"')
     if tracing_mode == "symbolic":
@@ -137,13 +195,23 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
 
     def wrapped(*args):
         flat, in_spec = tree.tree_flatten(args)
+        mode = contextlib.nullcontext()
+        if tracing_mode == "fake":
+            known = [x.fake_mode for x in flat if isinstance(x, FakeTensor)]
+            mode = known[0] if known else FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=_allow_non_fake_inputs)
+            flat = [mode.from_tensor(x) if isinstance(x, Tensor) else x for x in flat]
         recorder = _Recorder(decomposition_table or {}, _error_on_data_dependent_ops)
         for x, name in zip(flat, _names(f, len(flat)) if len(flat) == len(args) else [f"arg{i}_1" for i in range(len(flat))]):
             node = recorder.graph.placeholder(name)
             if isinstance(x, Tensor):
                 recorder.follow(x, node)
-        with recorder:
-            result = f(*args)
+        noting = getattr(mode, "noting", [])
+        noting.append(recorder.hold)
+        try:
+            with _pause(), mode, recorder:
+                result = f(*tree.tree_unflatten(flat, in_spec))
+        finally:
+            noting.remove(recorder.hold)
         leaves, out_spec = tree.tree_flatten(result)
         recorder.graph.output(recorder.node_of(result) if out_spec.is_leaf() else [recorder.node_of(x) for x in leaves])
         recorder.graph.eliminate_dead_code(_is_impure)
@@ -153,3 +221,45 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
         made._in_spec, made._out_spec = in_spec, out_spec
         return made
     return wrapped
+
+
+def get_isolated_graphmodule(func, args, kwargs, tracing_mode="real", decomposition_table=None):
+    """The graph of a call, of which no graph that is being made notes anything."""
+    flat, spec = tree.tree_flatten((tuple(args), dict(kwargs)))
+
+    def call(flat):
+        args, kwargs = tree.tree_unflatten(flat, spec)
+        return func(*args, **kwargs)
+    with _pause():
+        return make_fx(call, decomposition_table, tracing_mode)(flat)
+
+
+class DecompositionInterpreter(Interpreter):
+    """Runs a graph and makes another of it, in `new_graph`, with the parts of what the table decomposes."""
+
+    def __init__(self, module, new_graph, decomposition_table=None, **options):
+        super().__init__(module, **options)
+        self.new_graph, self._recorder = new_graph, _Recorder(dict(decomposition_table or {}), False)
+        self._recorder.graph = new_graph
+
+    def placeholder(self, target, args, kwargs):
+        value = super().placeholder(target, args, kwargs)
+        node = self.new_graph.placeholder(target)
+        if isinstance(value, Tensor):
+            self._recorder.follow(value, node)
+        return value
+
+    def get_attr(self, target, args, kwargs):
+        value = super().get_attr(target, args, kwargs)
+        if isinstance(value, Tensor):
+            self._recorder.follow(value, self.new_graph.get_attr(target))
+        return value
+
+    def output(self, target, args, kwargs):
+        value = super().output(target, args, kwargs)
+        self.new_graph.output(tree.tree_map(self._recorder.node_of, value))
+        return value
+
+    def run(self, *args, **kwargs):
+        with self._recorder:
+            return super().run(*args, **kwargs)
