@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan opencl-test portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan opencl-test cuda-test portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -139,7 +139,10 @@ portability: $(VENV)/ready  ## the C tests with Clang, with musl, and for aarch6
 	APT=$(APT) $(BIN)/python tools/portability.py $(BUILD) $(ONLY)
 
 opencl-test: build  ## the tests that need an OpenCL device; without one they are skipped, and counted; APT=1 installs PoCL
-	APT=$(APT) $(BIN)/python tools/opencl_test.py $(TESTS)
+	APT=$(APT) $(BIN)/python tools/device_test.py opencl $(TESTS)
+
+cuda-test: build $(VENV)/extra-nvrtc  ## the CUDA device on a fake driver, and what is printed for it by NVRTC; no GPU is needed
+	$(BIN)/python tools/device_test.py cuda $(TESTS)
 
 instructions: c-programs  ## what a + b costs, with and without what may stand around a kernel, counted by callgrind
 	$(BIN)/python tools/instructions.py $(BUILD)

@@ -323,7 +323,9 @@ static void *event_new(td_device device, bool timed)
 {
     (void)device, (void)timed;
     event *e = calloc(1, sizeof *e);
-    return e ? e : td_fail(TD_E_MEMORY, "opencl: no memory for an event");
+    if (!e)
+        td_error(TD_E_MEMORY, "opencl: no memory for an event");
+    return e;
 }
 static void event_free(td_device device, void *which)
 {

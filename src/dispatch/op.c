@@ -215,6 +215,12 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
                 return op->composite;
             if (has_boxed(op, TD_SLOTS))
                 return op->from_boxed;
+            td_device device = {(int8_t)((slot - 16) % TD_DEVICE_TYPES), -1};
+            if (outside && !td_device_of(device.type)) {        /* its first use loads it */
+                if (td_device_resolve(&device))
+                    return NULL;
+                continue;
+            }
             char where[32];
             const char *space = op->info.space ? op->info.space : "aten";
             if (slot == TD_SLOT_META && op->info.flags & TD_OP_DATA_DEPENDENT)

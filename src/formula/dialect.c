@@ -190,7 +190,7 @@ const td_dialect_table td_dialect_tables[TD_DIALECTS] = {
     [TD_DIALECT_C] = {"C", c_options, c_head, "", "", "", TD_NEEDS_COMPLEX | TD_NEEDS_LONG_DOUBLE | TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE, c_own},
     [TD_DIALECT_OPENCL] = {"OpenCL C", "-cl-std=CL1.2", opencl_head, opencl_work, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", "#undef half\n",
                            TD_NEEDS_DOUBLE, opencl_own},
-    [TD_DIALECT_CUDA] = {"CUDA C", "--fmad=false", cuda_head, cuda_work, "", "", TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE, cuda_own},
+    [TD_DIALECT_CUDA] = {"CUDA C", "--fmad=false --device-as-default-execution-space", cuda_head, cuda_work, "", "", TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE, cuda_own},
     [TD_DIALECT_SERIAL] = {"C", c_options, c_head, serial_work, "", "", TD_NEEDS_LONG_DOUBLE | TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE, c_own},
 };
 

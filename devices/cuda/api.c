@@ -1,0 +1,115 @@
+/* Opens CUDA's driver and NVIDIA's libraries, and looks their functions up.
+ *
+ * Looked for in this order: folders that TEDE_CUDA_PATH names (with `:` between them); what pip has installed beside tede, in
+ * site-packages/nvidia; where the system's loader looks; CUDA_HOME, else /usr/local/cuda. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE             /* dladdr */
+#endif
+#include "api.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tede/base.h>
+
+#define POINTER(result, name, arguments) result (*name) arguments;
+CUDA_FUNCTIONS(POINTER)
+NVRTC_FUNCTIONS(POINTER)
+#define LOOK_UP(result, name, arguments) \
+    if (!(name = (result (*) arguments)dlsym(library, #name))) \
+        return td_error(TD_E_RUNTIME, "cuda: %s has no function %s: it is too old", of, #name);
+
+static void *open_file(const char *folder, int length, const char *file)
+{
+    char path[PATH_MAX];
+    return snprintf(path, sizeof path, "%.*s/%s", length, folder, file) < (int)sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
+static void *open_named(const char *file)
+{
+    void *library = NULL;
+    const char *folders = getenv("TEDE_CUDA_PATH");
+    for (const char *end; !library && folders && *folders; folders = *end ? end + 1 : end) {
+        end = folders + strcspn(folders, ":");
+        library = end > folders ? open_file(folders, (int)(end - folders), file) : NULL;
+    }
+    return library;
+}
+
+/* In nvidia/<package>/lib of the folder that the package tede lies in: this file is in tede/lib/tede. */
+static void *open_beside(const char *file)
+{
+    Dl_info self;
+    char own[PATH_MAX], pattern[PATH_MAX + 300];
+    void *library = NULL;
+    if (!dladdr((void *)&cuInit, &self) || !self.dli_fname || !realpath(self.dli_fname, own))
+        return NULL;
+    for (int up = 0; up < 4; up++) {
+        char *slash = strrchr(own, '/');
+        if (!slash)
+            return NULL;
+        *slash = 0;
+    }
+    glob_t found = {0};
+    snprintf(pattern, sizeof pattern, "%s/nvidia/*/lib/%s", own, file);
+    if (glob(pattern, 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc && !library; i++)
+            library = dlopen(found.gl_pathv[i], RTLD_NOW | RTLD_LOCAL);
+    globfree(&found);
+    return library;
+}
+
+int cuda_open(void)
+{
+    const char *of = "the NVIDIA driver's libcuda.so.1";
+    void *library = open_named("libcuda.so.1");
+    library = library ? library : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return td_error(TD_E_RUNTIME, "cuda: there is no NVIDIA driver (%s)", dlerror());
+    CUDA_FUNCTIONS(LOOK_UP)
+    return 0;
+}
+
+static void *open_version(const char *name, int major)
+{
+    char file[64];
+    const char *home = getenv("CUDA_HOME");
+    char folder[PATH_MAX];
+    const int length = snprintf(folder, sizeof folder, "%s/lib64", home && *home ? home : "/usr/local/cuda");
+    /* NVRTC's 11 is the only one whose name has a minor version. */
+    snprintf(file, sizeof file, major == 11 && !strcmp(name, "nvrtc") ? "lib%s.so.%d.2" : "lib%s.so.%d", name, major);
+    void *library = open_named(file);
+    library = library ? library : open_beside(file);
+    library = library ? library : dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    return library ? library : open_file(folder, length, file);
+}
+
+void *cuda_library(const char *name)
+{
+    enum { OLDEST = 11, NEWEST = 19 };
+    int version = 0;
+    void *library = NULL;
+    if (cuDriverGetVersion(&version) != CUDA_SUCCESS)
+        version = 0;
+    const int major = version / 1000 < NEWEST ? version / 1000 : NEWEST;
+    for (int i = major; i >= OLDEST && !library; i--)
+        library = open_version(name, i);
+    for (int i = major < OLDEST ? OLDEST : major + 1; i <= NEWEST && !library; i++)
+        library = open_version(name, i);
+    return library ? library
+         : td_fail(TD_E_RUNTIME, "cuda: NVIDIA's library lib%s.so.%d isn't found in a folder of TEDE_CUDA_PATH, beside tede in site-packages/nvidia, or by "
+                   "the loader; pip install 'tede[cuda]' brings it", name, major);
+}
+
+int nvrtc_open(void)
+{
+    const char *of = "NVRTC";
+    void *library = cuda_library("nvrtc");
+    if (!library)
+        return -1;
+    NVRTC_FUNCTIONS(LOOK_UP)
+    return 0;
+}

@@ -1,0 +1,19 @@
+/* What the files of this folder share. */
+#ifndef TEDE_CUDA_CUDA_H
+#define TEDE_CUDA_CUDA_H
+#include "api.h"
+
+#include <tede/device.h>
+#include <tede/formula.h>
+
+/* Makes an index's context the thread's, without which the driver does nothing; 0 or -1. */
+int cuda_enter(int index);
+int cuda_failed(const char *what, CUresult status);
+#define CUDA_TRY(what, call) do { CUresult status_ = (call); if (status_ != CUDA_SUCCESS) return cuda_failed(what, status_); } while (0)
+/* The number of its kind of machine code: 90 for compute capability 9.0. */
+int cuda_architecture(int index);
+
+void *cuda_build(td_device device, const char *source, const char *options, td_binary *binary);
+int   cuda_product(td_device device, void *stream, const td_product *product);
+
+#endif

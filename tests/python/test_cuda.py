@@ -1,0 +1,431 @@
+"""CUDA as a device: the library that comes with tede, on a fake driver (tests/python/fake_cuda), which runs kernels on the CPU; and what is printed
+for CUDA, through the real compiler where that is installed. No GPU is needed, and none is used."""
+import ctypes.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import cuda_environment
+import formula_kernels as fk
+import nvrtc
+import pytest
+import test_formula
+
+tede = pytest.importorskip("tede")
+HERE = pathlib.Path(__file__).resolve().parent
+DEVICES = HERE.parents[1] / "devices/cuda"
+# What each program begins with.
+PRELUDE = """
+import ctypes, os, sys
+sys.path.insert(0, {here!r})
+import tede
+fake = ctypes.CDLL({fake!r})
+fake.fake_cuda_limit.argtypes = [ctypes.c_size_t]
+count = lambda name: fake.fake_cuda_count(name.encode())
+def raises(kind, words, call):
+    try:
+        call()
+    except kind as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError("nothing was raised")
+"""
+# With the table's functions called directly.
+TABLE = """
+import device_table
+from device_table import *
+from tede import config
+tede.load_device("cuda")
+table = device_table.of(config.folder("lib") + "/tede/cuda.so")
+zero, one, cpu = Device(2, 0), Device(2, 1), Device(0, -1)
+def fails(words, status):
+    assert status in (-1, None), status
+    message = device_table.error()
+    assert words in message, message
+"""
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory):
+    """fake(code, **environment): what a program prints that has the fake CUDA."""
+    if not cuda_environment.CC:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("cuda")
+    given = {**cuda_environment.build(folder), "FAKE_CUDA_NVRTC": ""}
+
+    def run(code, fails=False, **environment):
+        text = PRELUDE.format(here=str(HERE), fake=str(folder / "libcuda.so.1")) + textwrap.dedent(code).replace("TABLE\n", TABLE)
+        environment = {**os.environ, **given, **environment}
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment, timeout=300)
+        assert (done.returncode == 0) != fails, done.stderr
+        return done.stdout if not fails else done
+    return run
+
+
+# ---- the device, as programs see it
+
+def test_elementwise_operators_and_copies_are_the_cpus(fake):
+    fake("""
+        from test_opencl import CALLS
+        for number, call in enumerate(CALLS):
+            tede.manual_seed(0)
+            x, y = tede.randn(5, 7), tede.randn(7)
+            here, there = call(x.clone(), y.clone()), call(x.cuda(), y.cuda())
+            assert there.device == tede.device("cuda:0"), number
+            assert (there.dtype, there.shape, there.stride()) == (here.dtype, here.shape, here.stride()), number
+            tede.testing.assert_close(there.cpu(), here, rtol=2e-6, atol=1e-6, msg=lambda m: f"call {number}: {m}")
+        x = tede.arange(100000.)                        # more elements than one round of all groups takes
+        assert tede.equal((x.cuda() * 2 + 1).cpu(), x * 2 + 1)
+        assert count("launches") > len(CALLS)
+    """)
+
+
+def test_the_first_use_loads_it_and_gradients_run_on_a_worker(fake):
+    fake("""
+        x = tede.arange(4., device="cuda", requires_grad=True)
+        assert x.is_cuda and tede.cuda.device_count() == 2
+        (x * x).sum().backward()
+        assert x.grad.device == x.device and x.grad.tolist() == [0, 2, 4, 6]
+        import threading
+        results = []
+        def work(index):
+            y = tede.ones(1000, device=f"cuda:{index}")
+            for _ in range(20):
+                y = y + 1
+            results.append((index, y.cpu().sum().item()))
+        threads = [threading.Thread(target=work, args=(i % 2,)) for i in range(4)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        assert sorted(results) == [(0, 21000.0), (0, 21000.0), (1, 21000.0), (1, 21000.0)]
+    """)
+
+
+def test_work_is_late_and_memory_is_closed(fake):
+    done = fake("""
+        x = tede.ones(1000, device="cuda")
+        y = x + 1
+        assert fake.fake_cuda_late() > 0
+        tede.cuda.synchronize()
+        assert fake.fake_cuda_late() == 0
+        print("reading", flush=True)
+        ctypes.string_at(y.data_ptr(), 4)
+        print("read", flush=True)
+    """, fails=True)
+    assert done.stdout == "reading\n" and done.returncode < 0
+
+
+def test_two_devices_copy_from_each_other(fake):
+    fake("""
+        x = tede.arange(1000.)
+        a, b = x.to("cuda:0"), x.to("cuda:1")
+        for _ in range(10):
+            b = (a + 1).to("cuda:1") + 1
+            a = b.to("cuda:0")
+        assert tede.equal(a.cpu(), x + 20) and tede.equal(b.cpu(), x + 20) and b.device.index == 1
+        raises(RuntimeError, "at least two devices, cuda:0 and cuda:1", lambda: a + b)
+        raises(RuntimeError, "invalid device ordinal", lambda: tede.ones(1, device="cuda:2"))
+    """)
+
+
+def test_programs_are_kept_on_disk_by_device(fake, tmp_path):
+    code = """
+        for index in range(2):
+            assert (tede.ones(3, device=f"cuda:{index}") + 41).tolist() == [42, 42, 42]
+        print(count("compiled"), count("modules"))
+    """
+    assert fake(code, TEDE_KERNEL_CACHE=str(tmp_path)).split() == ["2", "2"]         # for sm_80 and sm_90
+    assert fake(code, TEDE_KERNEL_CACHE=str(tmp_path)).split() == ["0", "2"]
+
+
+def test_a_device_that_is_newer_than_the_compiler_gets_ptx(fake):
+    fake("assert (tede.ones(3, device='cuda') + 41).tolist() == [42, 42, 42]", FAKE_CUDA_ARCHITECTURE="120")
+    fake("raises(RuntimeError, \"doesn't compile for compute capability 7.0 any more\", lambda: tede.ones(3, device='cuda') + 1)",
+         FAKE_CUDA_ARCHITECTURE="70")
+
+
+# ---- errors
+
+def test_memory_that_runs_out(fake):
+    fake("""
+        fake.fake_cuda_limit(64 << 20)
+        x = tede.empty(4 << 20, device="cuda")
+        raises(tede.OutOfMemoryError, "CUDA_ERROR_OUT_OF_MEMORY", lambda: tede.empty(40 << 20, device="cuda"))
+        y = tede.empty(4 << 20, device="cuda").fill_(3)
+        assert y[-1].item() == 3
+    """)
+
+
+def test_what_the_driver_refuses_is_an_exception_with_its_name(fake):
+    fake("""
+        x = tede.ones(3, device="cuda") + 1
+        for function, call in (("cuLaunchKernel", lambda: x + 1), ("cuMemcpyDtoHAsync_v2", x.cpu), ("cuCtxSetCurrent", lambda: x + 1),
+                               ("cuStreamSynchronize", x.cpu), ("cuModuleLoadData", lambda: x * 5), ("cuModuleGetFunction", lambda: x / 5)):
+            fake.fake_cuda_fail(function.encode(), 0, 400)
+            raises(RuntimeError, "CUDA_ERROR_INVALID_HANDLE (400)", call)
+            assert (x + 1).tolist() == [3, 3, 3]        # and the next call works
+    """)
+
+
+def test_a_device_that_is_lost_raises_on_each_call(fake):
+    fake("""
+        x = tede.ones(3, device="cuda") + 1
+        other = tede.ones(3, device="cuda:1")
+        tede.cuda.synchronize()
+        fake.fake_cuda_doom(0)
+        y = x + 1                                       # late: nobody knows yet
+        raises(RuntimeError, "CUDA_ERROR_ILLEGAL_ADDRESS", y.cpu)
+        for call in (lambda: x + 1, x.cpu, tede.cuda.synchronize, lambda: tede.empty(1 << 24, device="cuda:0")):
+            raises(RuntimeError, "CUDA_ERROR_ILLEGAL_ADDRESS", call)
+        assert (other + 1).tolist() == [2, 2, 2]
+    """)
+
+
+def test_a_forked_process_says_so(fake):
+    fake("""
+        x = tede.ones(3, device="cuda")
+        child = os.fork()
+        if child == 0:
+            raises(RuntimeError, "Cannot re-initialize CUDA in forked subprocess", lambda: x + 1)
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    """)
+
+
+def test_what_is_missing_is_named(fake, tmp_path):
+    fake("""
+        for use in (lambda: tede.load_device("cuda"),):
+            raises(RuntimeError, "there is a driver, but no CUDA device", use)
+        raises(AssertionError, "Torch not compiled with CUDA enabled (cuda: there is a driver, but no CUDA device)", lambda: tede.ones(1, device="cuda"))
+    """, FAKE_CUDA_NONE="1")
+    (tmp_path / "libcuda.so.1").write_text("no library")
+    fake("""
+        raises(RuntimeError, "cuda: there is no NVIDIA driver (", lambda: tede.load_device("cuda"))
+        raises(AssertionError, "Torch not compiled with CUDA enabled (cuda: there is no NVIDIA driver", lambda: tede.ones(1, device="cuda"))
+    """, TEDE_CUDA_PATH="", LD_LIBRARY_PATH=str(tmp_path))
+
+
+def test_without_a_compiler_the_extra_is_named(fake, tmp_path):
+    if ctypes.util.find_library("nvrtc"):
+        pytest.skip("the loader finds an NVRTC")
+    from tede import config
+    shutil.copy(config.folder("lib") + "/tede/cuda.so", tmp_path)            # not beside site-packages/nvidia
+    fake(f"""
+        os.environ["TEDE_CUDA_PATH"] = {str(tmp_path)!r}
+        os.symlink({"FAKE"!r} if False else fake._name, {str(tmp_path / "libcuda.so.1")!r})
+        tede.load_device({str(tmp_path / "cuda.so")!r})
+        x = tede.empty(3, device="cuda")
+        raises(RuntimeError, "libnvrtc.so.12 isn't found", lambda: x + 1)
+        raises(RuntimeError, "pip install 'tede[cuda]'", lambda: x + 1)
+    """, CUDA_HOME=str(tmp_path))
+
+
+# ---- the table
+
+def test_streams_run_apart_and_events_order_them(fake):
+    fake("""
+        TABLE
+        n = 4096
+        a, b, late = table.alloc(zero, n), table.alloc(zero, n), (ctypes.c_uint8 * n)()
+        s, t = table.stream_new(zero, 0), table.stream_new(zero, 0)
+        event, first, last = table.event_new(zero, False), table.event_new(zero, True), table.event_new(zero, True)
+        assert table.event_query(zero, event) == 1                          # never recorded
+        assert table.event_record(zero, first, s) == 0
+        assert table.fill(zero, s, a, 7, n) == 0 and table.event_record(zero, event, s) == 0
+        assert table.event_wait(zero, event, t) == 0
+        assert table.transfer(zero, t, zero, b, zero, a, n, True) == 0
+        assert table.event_record(zero, last, t) == 0
+        assert fake.fake_cuda_late() == 6 and table.event_query(zero, last) == 0
+        assert table.transfer(zero, t, cpu, ctypes.addressof(late), zero, b, n, False) == 0
+        assert bytes(late) == bytes([7] * n) and table.event_query(zero, event) == 1
+        milliseconds = c_double(-1)
+        assert table.event_time(zero, first, last, ctypes.byref(milliseconds)) == 0 and 0 <= milliseconds.value < 1e4
+        fails("CUDA_ERROR_INVALID_HANDLE", table.event_time(zero, event, last, ctypes.byref(milliseconds)))       # not made for times
+        for e in (event, first, last): table.event_free(zero, e)
+        for x in (s, t): table.stream_free(zero, x)
+        for x in (a, b): table.free(zero, x, n)
+        assert [count(name) for name in ("memory", "streams", "events")] == [0, 0, 0]
+    """)
+
+
+def test_an_event_of_one_device_is_waited_for_by_another(fake):
+    fake("""
+        TABLE
+        a, b, seen = table.alloc(zero, 64), table.alloc(one, 64), (ctypes.c_uint8 * 64)()
+        event = table.event_new(zero, False)
+        table.fill(zero, None, a, 9, 64), table.event_record(zero, event, None), table.event_wait(one, event, None)
+        assert table.transfer(one, None, one, b, zero, a, 64, True) == 0 and fake.fake_cuda_late() == 4
+        assert table.synchronize(1) == 0 and fake.fake_cuda_late() == 0
+        assert table.copy(cpu, ctypes.addressof(seen), one, b, 64) == 0 and set(seen) == {9}
+        fails("CUDA_ERROR_INVALID_HANDLE", table.event_record(one, event, None))        # a stream of another context
+    """)
+
+
+def test_page_locked_memory_is_copied_from_later(fake):
+    fake("""
+        TABLE
+        host, block = table.host_alloc(64), table.alloc(one, 64)
+        ctypes.memset(host, 1, 64)
+        assert table.transfer(one, None, one, block, cpu, host, 64, True) == 0 and fake.fake_cuda_late() == 1
+        ctypes.memset(host, 2, 64)                                          # before it has been copied
+        assert table.stream_synchronize(one, None) == 0
+        ctypes.memset(host, 3, 64)
+        assert table.transfer(one, None, cpu, host, one, block, 64, True) == 0
+        assert set(ctypes.string_at(host, 64)) == {3} and table.synchronize(1) == 0 and set(ctypes.string_at(host, 64)) == {2}
+        ctypes.memset(host, 4, 64)
+        assert table.transfer(one, None, one, block, cpu, host, 64, False) == 0 and fake.fake_cuda_late() == 0      # waits
+        table.host_free(host, 64)
+        assert count("host") == 0
+        unused, total = c_size_t(), c_size_t()
+        assert table.memory_info(1, ctypes.byref(unused), ctypes.byref(total)) == 0 and total.value - unused.value == 64
+        table.free(one, block, 64)
+        fails("CUDA_ERROR_INVALID_VALUE", table.fill(one, None, block, 0, 64))            # no memory of the device any more
+    """)
+
+
+def test_programs_that_dont_compile_show_the_compilers_words(fake):
+    fake("""
+        TABLE
+        binary = Binary()
+        options = fk._options(fk.CUDA)
+        good = b'extern "C" __global__ void f(int *x, const struct two { int a, b; } v) { if (threadIdx.x == 0) x[blockIdx.x] = v.a * 10 + v.b; }'
+        fails("a program doesn't compile", table.build(zero, b"int f() { return nothing; }", options, ctypes.byref(binary)))
+        fails("INVALID_OPTION", table.build(zero, good, b"--nonsense", ctypes.byref(binary)))
+        assert not binary.data
+        good = good.replace(b"const struct two { int a, b; } v", b"const two v").replace(b"extern", b"typedef struct two { int a, b; } two; extern", 1)
+        program = table.build(zero, good, options, ctypes.byref(binary))
+        assert program and binary.size > 0
+        again = table.build(zero, good, options, ctypes.byref(binary))
+        assert again and count("compiled") == 1
+        fails("CUDA_ERROR_NOT_FOUND", table.kernel(zero, program, b"g"))
+        kernel, block, seen = table.kernel(zero, program, b"f"), table.alloc(zero, 8), (ctypes.c_int * 2)()
+        values = (ctypes.c_int * 2)(4, 2)
+        arguments = (Argument * 2)(Argument(block, 0), Argument(ctypes.addressof(values), 8))
+        assert table.launch(zero, None, kernel, 2, 1, 2, arguments) == 0
+        values[0] = 9                                                       # the launch has taken it
+        assert table.copy(cpu, ctypes.addressof(seen), zero, block, 8) == 0 and list(seen) == [42, 42]
+        fails("0 groups", table.launch(zero, None, kernel, 0, 1, 2, arguments))
+        fails("CUDA_ERROR_INVALID_HANDLE", table.launch(one, None, kernel, 1, 1, 2, arguments))       # a program of another device
+        table.program_free(zero, program), table.program_free(zero, again)
+        assert count("modules") == 0
+        binary.data = ctypes.cast(ctypes.create_string_buffer(b"nothing that was compiled"), c_void_p)
+        assert table.build(zero, good, options, ctypes.byref(binary)) is None and device_table.error() == ""
+    """)
+
+
+def test_products_by_the_vendors_library(fake):
+    fake("""
+        TABLE
+        import itertools
+        CODES = {"float16": 9, "bfloat16": 10, "float32": 11, "float64": 12}
+        def operand(x, batched):
+            strides = (x.stride() if batched else (0, *x.stride()))
+            return Operand(x.data_ptr(), *strides)
+        def run(dtype, a, b, c, alpha, beta):
+            batched = a.dim() == 3
+            m, k, n = *a.shape[-2:], b.shape[-1]
+            p = Product(ctypes.sizeof(Product), CODES[dtype], a.shape[0] if batched else 1, m, n, k, operand(a, batched), operand(b, batched),
+                        operand(c, batched), alpha, beta)
+            status = table.product(Device(2, a.device.index), None, ctypes.byref(p))
+            tede.cuda.synchronize(a.device.index)
+            return status
+        tede.manual_seed(0)
+        done = 0
+        for dtype, (m, k, n), index in itertools.product(CODES, ((3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1)), (0, 1)):
+            close = 1e-2 if dtype in ("float16", "bfloat16") else 1e-5
+            kind = getattr(tede, dtype)
+            for ta, tb, tc, batch, (alpha, beta) in itertools.product((0, 1), (0, 1), (0, 1), (None, 3), ((1, 0), (0.5, 2))):
+                def make(rows, columns, transposed):
+                    lead = [] if batch is None else [batch]
+                    x = tede.randn(*lead, *((columns, rows + 2) if transposed else (rows, columns + 2))).to(kind)
+                    return (x.to(f"cuda:{index}")[..., :-2], x[..., :-2]) if not transposed else \\
+                           (x.to(f"cuda:{index}")[..., :-2].transpose(-1, -2), x[..., :-2].transpose(-1, -2))
+                (a, ah), (b, bh), (c, ch) = make(m, k, ta), make(k, n, tb), make(m, n, tc)
+                if beta == 0:
+                    c.fill_(float("nan"))                                   # which isn't read
+                wanted = alpha * (ah.double() @ bh.double()) + (beta * ch.double() if beta else 0)
+                assert run(dtype, a, b, c, alpha, beta) == 0, (dtype, a.stride(), b.stride(), c.stride())
+                tede.testing.assert_close(c.cpu().double(), wanted, rtol=close, atol=close * 10)
+                done += 1
+        assert count("products") == done and count("handles") == 2
+        a, b, c = (tede.ones(4, 4, device="cuda") for _ in range(3))
+        assert run("float32", a[::2, ::2], b[:2], c[:2], 1, 0) == 1         # elements apart in both directions: left to the core
+        assert run("float32", a[:1].expand(4, 4), b, c, 1, 0) == 1
+        fake.fake_cuda_fail(b"cublasGemmStridedBatchedEx", 0, 13)
+        fails("a product failed with cuBLAS's error 13", run("float32", a, b, c, 1, 0))
+        fake.fake_cuda_fail(b"cublasCreate_v2", 0, 3)
+        stream = table.stream_new(zero, 0)
+        p = Product(ctypes.sizeof(Product), 11, 1, 4, 4, 4, operand(a, False), operand(b, False), operand(c, False), 1, 0)
+        fails("a handle failed with cuBLAS's error 3", table.product(zero, stream, ctypes.byref(p)))
+        assert table.product(zero, stream, ctypes.byref(p)) == 0 and count("handles") == 3
+    """)
+
+
+def test_without_cublas_products_are_left_to_the_core(fake, tmp_path):
+    if ctypes.util.find_library("cublas"):
+        pytest.skip("the loader finds a cuBLAS")
+    fake(f"""
+        import shutil
+        for name in "libcuda.so.1", "libnvrtc.so.12":
+            os.symlink(fake._name, {str(tmp_path)!r} + "/" + name)
+        os.environ["TEDE_CUDA_PATH"] = {str(tmp_path)!r}
+        TABLE
+        a = tede.ones(4, 4, device="cuda")
+        p = Product(ctypes.sizeof(Product), 11, 1, 4, 4, 4, *(Operand(a.data_ptr(), 0, 4, 1) for _ in range(3)), 1, 0)
+        assert table.product(zero, None, ctypes.byref(p)) == 1 and device_table.error() == ""
+    """, CUDA_HOME=str(tmp_path))
+
+
+# ---- what is declared, and what is printed, beside NVIDIA's own
+
+def test_what_is_declared_is_what_the_headers_say(tmp_path):
+    places = [pathlib.Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda") / "include", *sorted(pathlib.Path("/usr/local").glob("cuda-*/include"))]
+    there = next((place for place in places if (place / "cuda.h").exists()), None)
+    compiler = nvrtc.find().parents[1] / "include" if nvrtc.find() else there
+    if not there or not cuda_environment.CC:
+        pytest.skip("no cuda.h, or no C compiler")
+    has_nvrtc = compiler and (compiler / "nvrtc.h").exists()
+    source = tmp_path / "compare.c"
+    source.write_text(f"""
+        #include <cuda.h>
+        {"#include <nvrtc.h>" if has_nvrtc else ""}
+        #define TEDE_CUDA_COMPARE
+        #include "{DEVICES}/api.h"
+        #define NUMBER(name, number) _Static_assert(name == number, #name);
+        CUDA_NUMBERS(NUMBER)
+        #define FUNCTION(result, name, arguments) _Static_assert(__builtin_types_compatible_p(__typeof__(name), result arguments), #name);
+        CUDA_FUNCTIONS(FUNCTION)
+        {"NVRTC_FUNCTIONS(FUNCTION)" if has_nvrtc else ""}
+    """)
+    done = subprocess.run([cuda_environment.CC, "-fsyntax-only", f"-I{there}", f"-I{compiler}", str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def joined(dtype):
+    """Kernels with all formulas that take a dtype, many in each, which compiles in a fraction of the time."""
+    groups = {}
+    for op, choice in test_formula.EVERY:
+        groups.setdefault(op.name, []).append(fk.value(op.name, choice))
+    for op in test_formula.OPERATORS if dtype in ("float32", "float64") else ():
+        groups[op.name] += [formula for *_, formula in test_formula.gradients(op)]
+    by_inputs = {}
+    for name, formulas in groups.items():
+        if name not in test_formula.REFUSED[fk.CUDA]:
+            for formula in formulas:
+                if formula.accepts(dtype):
+                    inputs = tuple("bool" if o in formula.masks else dtype for o in formula.operands)
+                    by_inputs.setdefault(inputs, {})[formula.pointer] = formula
+    return [fk.Kernel(f"many_{i}_{at}", inputs, [(f, dtype, list(range(len(inputs)))) for f in part], [(k, f.result(dtype)) for k, f in enumerate(part)])
+            for i, (inputs, found) in enumerate(by_inputs.items()) for at in range(0, len(found), 40) for part in [list(found.values())[at:at + 40]]]
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("dtype", [*test_formula.FLOATS, *test_formula.INTEGERS, "bool"])
+def test_all_formulas_compile_for_a_gpu(dtype, architecture):
+    if not nvrtc.find():
+        pytest.skip("no NVRTC: pip install nvidia-cuda-nvrtc-cu12")
+    kernels = [*joined(dtype), *((test_formula.joined(), test_formula.strided()) if dtype == "float32" else ())]
+    code = nvrtc.compile(fk.source(fk.CUDA, kernels), architecture, *fk._options(fk.CUDA).decode().split(), "--device-debug")
+    assert code.startswith(b"\x7fELF") and all(kernel.name.encode() in code for kernel in kernels)
