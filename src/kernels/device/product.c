@@ -6,7 +6,7 @@
 
 TD_SOURCE(product);
 
-enum { SLICE = 16, SMALL_TILE = 64, LARGE_TILE = 128, PART = 128, PARTS = 64 };
+enum { SLICE = 16, SMALL_TILE = 64, LARGE_TILE = 128, PART = 128, PARTS = 64, FEW = 8 };
 
 int64_t td_product_number(td_scalar x, td_dtype dtype)
 {
@@ -70,6 +70,15 @@ int td_product_launch(td_product_kind kind, product_values *v, td_tensor *a, td_
         make_column(v);
         td_tensor *left = a;
         a = b, b = left;
+    }
+    if (kind != TD_PRODUCT_PLAIN && v->batch > 1 && v->m <= FEW) {
+        td_launch_of launch = {
+            .source = td_source_product, .kernel = kind == TD_PRODUCT_WEIGH ? "product_sums" : "product_elements", TD_VALUES(*v), .types = {{"A", dtype}},
+            .numbers = {{"TILE_M", SMALL_TILE}, {"TILE_N", SMALL_TILE}, {"TILE_K", SLICE}, {"WIDE", dtype == TD_F64}, {"GATHER", 1},
+                        {"WEIGH", kind == TD_PRODUCT_WEIGH}},
+            .buffers = {a, b, c, bias}, .groups = (kind == TD_PRODUCT_WEIGH ? td_launch_many : td_launch_groups)(device, v->batch * v->m * v->n),
+        };
+        return td_launch(&launch);
     }
     const bool rows = kind == TD_PRODUCT_PLAIN && v->n == 1;
     const int64_t wanted = 2 * (int64_t)properties->units;

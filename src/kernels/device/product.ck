@@ -219,7 +219,50 @@ KERNEL product_join(BUFFER(c), BUFFER(bias), BUFFER(parts), VALUES(product_value
     }
 }
 
-#if !GATHER
+#if GATHER
+/* Few kernels per group of channels, one for each channel say, would leave most of a tile empty: an element of c is then a work item's, or
+ * a group's where positions are summed. */
+#if !WEIGH
+KERNEL product_elements(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), VALUES(product_values, v))
+{
+    UNPACK(product_values, v)
+    const int64_t total = v.batch * v.m * v.n;
+    for (int64_t at = ITEM; at < total; at += ITEMS) {
+        const int64_t j = at % v.n, i = at / v.n % v.m, batch = at / v.n / v.m;
+        GLOBAL const A *from_a = AT(const A, a) + batch_offset(v.sizes, v.a_batch, batch) + i * v.a_row;
+        GLOBAL const A *from_b = AT(const A, b) + batch_offset(v.sizes, v.b_batch, batch);
+        const part here = position(v, j);
+        A_C sum = 0;
+        for (int64_t p = 0; p < v.k; p++) {
+            const part q = tap(v, p);
+            sum = FUSED(A_LOAD(from_a[q.other]), element(v, from_b, q, here), sum);
+        }
+        AT(A, c)[batch * v.c_batch + i * v.c_row + here.other] = finished(v, sum, AT(const A, bias), batch, i, j);
+    }
+}
+#else
+#define PLUS(x, y) ((x) + (y))
+KERNEL product_sums(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), VALUES(product_values, v))
+{
+    UNPACK(product_values, v)
+    SHARED A_C room[WIDTH];
+    for (int64_t at = GROUP; at < v.batch * v.m * v.n; at += GROUPS) {
+        const int64_t j = at % v.n, i = at / v.n % v.m, batch = at / v.n / v.m;
+        GLOBAL const A *from_a = AT(const A, a) + batch_offset(v.sizes, v.a_batch, batch) + i * v.a_row;
+        GLOBAL const A *from_b = AT(const A, b) + batch_offset(v.sizes, v.b_batch, batch);
+        const part here = tap(v, j);
+        A_C sum = 0;
+        for (int64_t p = LANE; p < v.k; p += LANES) {
+            const part q = position(v, p);
+            sum = FUSED(A_LOAD(from_a[q.other]), element(v, from_b, q, here), sum);
+        }
+        GROUP_FOLD(A_C, room, sum, PLUS);
+        if (LANE == 0)
+            AT(A, c)[batch * v.c_batch + i * v.c_row + here.other] = finished(v, sum, AT(const A, bias), batch, i, j);
+    }
+}
+#endif
+#else
 /* A matrix times one column: nothing is used twice, so all that counts is that neighbours read neighbours.  `rows` rows are a group's,
  * and as many work items as that leaves add up parts of a row. */
 KERNEL product_rows(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), BUFFER(parts), VALUES(product_values, v))
