@@ -179,3 +179,49 @@ def test_an_operator_without_a_fake_kernel(lib):
         del mode
     finally:
         library._destroy()
+
+
+def test_tensors_on_meta_are_to_one_another_as_the_real_ones(lib):
+    utils = importlib.import_module(lib.__name__ + "._subclasses.meta_utils")
+
+    def same(a, b):
+        assert a == b
+    x = lib.randn(4, 6, requires_grad=True)
+    y = x * 2
+    holder = lib.zeros(8)
+    leaf = holder.view(2, 4)
+    leaf.requires_grad = True
+    x.grad = lib.ones(4, 6)
+    for t in (x, y, y[1:, ::2], x[0], leaf, leaf.view(2, 2, 2), lib.randn(2, 3, 4, 5).to(memory_format=lib.channels_last), lib.empty_strided((2, 2), (4, 2)),
+              lib.view_as_real(lib.randn(3, dtype=lib.complex64)), lib.view_as_complex(lib.randn(3, 2)), lib.randn(3, dtype=lib.complex64).conj(),
+              lib.randn(3, dtype=lib.complex64).imag, lib.randn(4).view(lib.int32), lib.zeros(0, 3), lib.tensor(1.)):
+        m = utils.MetaConverter()(t)
+        assert m.is_meta
+        utils.assert_metadata_eq(same, m, t)
+    convert = utils.MetaConverter()
+    a, b = convert(y[:]), convert(y[1])
+    assert a is not b and a._is_view() and a._base is b._base and convert(y) is a._base and convert.successful()
+    version = b._version
+    with lib.no_grad():
+        a.add_(1)
+    assert b._version > version
+    lib.autograd.grad(convert(y).sum(), convert(y))
+    assert convert(7) == 7 and convert.miss == 0
+
+    class Mine(lib.Tensor):
+        pass
+    if lib.__name__ == "tede":          # PyTorch converts more classes
+        assert convert(lib.ones(2).as_subclass(Mine)) is NotImplemented and not convert.successful()
+
+
+def test_metadata_is_compared(lib):
+    common = importlib.import_module(lib.__name__ + "._prims_common")
+    a, b = lib.zeros(2, 3), lib.zeros(3, 2).t()
+    common.compare_tensor_meta(a, b)
+    for other, says in ((b, "Stride mismatch"), (a.double(), "Dtypes"), (a[0], "Shapes"), (a.to("meta"), "Devices"), (lib.zeros(7)[1:].view(2, 3), "offset")):
+        with pytest.raises(RuntimeError, match=says):
+            common.compare_tensor_meta(a, other, check_strides=True)
+    assert common.check_all_strides(a, b, only_cuda=False) == (False, 0) and common.check_all_strides(a, b)[0]
+    assert common.check_significant_strides(lib.zeros(1, 3), lib.zeros(1, 3).as_strided((1, 3), (9, 1)), only_cuda=False)[0]
+    assert common.dtype_to_type(lib.half) is float and common.type_to_dtype(complex) == lib.complex64
+    assert common.suggest_memory_format(lib.zeros(2, 3, 4, 5).to(memory_format=lib.channels_last)) == lib.channels_last

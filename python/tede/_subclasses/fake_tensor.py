@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import tede
 from tede._compat import fill as _fill
+from tede._subclasses.meta_utils import MetaConverter
 from tede.overrides import TorchFunctionMode
 from tede.utils import _pytree
 from tede.utils._python_dispatch import TorchDispatchMode, no_dispatch
@@ -36,6 +37,10 @@ class DataDependentOutputException(RuntimeError):
 @dataclass
 class UnsupportedOperatorException(RuntimeError):
     func: object
+
+
+class MetadataMismatchError(RuntimeError):
+    """A fake result doesn't say what the real one is."""
 
 
 class FakeTensorDeviceMismatchError(RuntimeError):
@@ -100,9 +105,8 @@ class FakeTensorConverter:
 
     def __init__(self):
         self._fakes = tede.utils.weak.WeakIdKeyDictionary()         # real tensor -> weak reference to its fake one
-        self._storages = {}             # number of a real storage -> (weak reference to it, storage of the fake tensors)
         self.constant_storage_mapping = {}          # number of a constant's storage -> weak references to fake tensors
-        self.meta_converter = self      # PyTorch has two objects
+        self.meta_converter = MetaConverter()
 
     @property
     def tensor_memo(self):
@@ -111,23 +115,11 @@ class FakeTensorConverter:
             del self._fakes[real]
         return self._fakes
 
-    @property
-    def storage_memo(self):
-        for number in [number for number, (real, _) in self._storages.items() if real.expired()]:
-            del self._storages[number]
-        return self._storages
-
     def _elem(self, t):
         """A tensor on meta that lies as `t` does."""
-        from tede.multiprocessing.reductions import StorageWeakRef
-        if type(t) not in (tede.Tensor, tede.nn.Parameter) or t.layout != tede.strided:
-            return tede.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
-        storage = t.untyped_storage()
-        known = self.storage_memo.get(storage._cdata)
-        if known is None:
-            made = tede.empty(storage.nbytes(), dtype=tede.uint8, device="meta").untyped_storage()
-            known = self._storages[storage._cdata] = StorageWeakRef(storage), made
-        return tede.empty((0,), dtype=t.dtype, device="meta").set_(known[1], t.storage_offset(), t.shape, t.stride())
+        if type(t) in (tede.Tensor, tede.nn.Parameter) and t.layout == tede.strided:
+            return self.meta_converter.over(t)
+        return tede.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
 
     def from_real_tensor(self, fake_mode, t, make_constant=False, **options):
         """The fake tensor of a real one; with its value if `make_constant`."""

@@ -1,15 +1,11 @@
 """CrossRefFakeMode: every operator runs a second time on fake tensors, whose metadata must be that of the real results."""
 import tede
-from tede._subclasses.fake_tensor import (DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode,
+from tede._subclasses.fake_tensor import (DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode, MetadataMismatchError,
                                           UnsupportedFakeTensorException, UnsupportedOperatorException)
 from tede.utils import _pytree
 from tede.utils._python_dispatch import TorchDispatchMode
 
 _WITHOUT = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException, UnsupportedOperatorException)
-
-
-class MetadataMismatchError(RuntimeError):
-    """A fake result doesn't say what the real one is."""
 
 
 def _compare(func, real, fake, strides):
