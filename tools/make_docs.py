@@ -32,6 +32,7 @@ MODULES = [
 MENU = [
     ("Ten minutes", "tour.md"), ("From Python to the loop", "from-python-to-the-loop.md"),
     ("Reading order", "reading-order.md"),
+    ("Devices", ["devices.md", "add-a-device.md"]),
     ("Extending", ["add-an-operator.md", "extending.md"]),
     ("Reference", ["examples.md", "operators.md", "c-api.md"]),
     ("How well", ["accuracy.md", "performance.md"]),
