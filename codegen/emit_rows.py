@@ -93,11 +93,12 @@ class Rows:
         arguments, results = table('arguments', s.arguments), table('results', s.results)
         cpu, meta, composite = backend
         data_dependent = 'data_dependent' in op.entry.get('flags', [])
+        no_meta = data_dependent and 'sized_by' not in op.entry
         alias = f' .alias_of = "{op.target.full_name}",' if op.alias else ''
         kernels = []
         if cpu:
             kernels.append(f'[TD_SLOT_CPU] = (td_kernel){cpu}')
-        if meta and not data_dependent:
+        if meta and not no_meta:
             kernels.append(f'[TD_SLOT_META] = (td_kernel){meta}')
         if autograd:
             kernels.append(f'[TD_SLOT_AUTOGRAD] = (td_kernel){autograd}')
@@ -108,7 +109,7 @@ class Rows:
         elif composite and op.entry.get('grad') is None and op.kind == 'composite':
             kernels.append(f'[TD_SLOT_FORWARD] = (td_kernel){composite}')
         if composite:
-            kernels += [f'[TD_SLOT_CPU] = (td_kernel){composite}'] + ([f'[TD_SLOT_META] = (td_kernel){composite}'] if not data_dependent else [])
+            kernels += [f'[TD_SLOT_CPU] = (td_kernel){composite}'] + ([f'[TD_SLOT_META] = (td_kernel){composite}'] if not no_meta else [])
         rows = ', '.join(f'{{{key}, {pattern}, (td_kernel){kernel}, {f"&row_{op.parent.c}" if op.parent and kernel == "NULL" else "NULL"}}}'
                          for key, pattern, kernel in op.of_layouts)
         of_layouts = f'\n    .of_layouts = (const td_layout_kernel[]){{{rows}, {{0}}}},' if rows else ''

@@ -96,7 +96,7 @@ _WRITTEN.update({name: "_schema_types" for name in (
 _WRITTEN.update(Tag="_tags", cond="_higher_order_ops", while_loop="_higher_order_ops", Stream="cpu", Event="cpu", Future="futures")
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 lobpcg="_lobpcg", compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
-                fork_rng="random", vmap="func", load_device="_devices", get_include="config")
+                fork_rng="random", vmap="func", _nnpack_available="_VF", load_device="_devices", get_include="config")
 _WRITTEN.update(spmm="sparse", dsmm="sparse", hsmm="sparse", saddmm="sparse")
 _WRITTEN.update({f"sparse_{name}_tensor": "sparse" for name in ("coo", "csr", "csc", "bsr", "bsc", "compressed")})
 _WRITTEN.update({name: "jit" for name in ("ScriptModule", "ScriptFunction", "ScriptMethod", "ScriptObject", "CompilationUnit",

@@ -359,3 +359,26 @@ def test_a_product_with_an_activation(lib):
     assert lib.allclose(lib._addmm_activation(bias, a, b, beta=0.5, alpha=2), want.relu())
     assert lib.allclose(lib._addmm_activation(bias, a, b, beta=0.5, alpha=2, use_gelu=True), lib.nn.functional.gelu(want), atol=1e-6)
     assert lib.equal(lib._addmm_activation(bias, a.detach(), b, out=lib.empty(0)), lib.addmm(bias, a, b).relu())
+
+
+def test_a_sparse_gradient_of_gather_by_a_number(lib):
+    for size, index in ((10,), lib.tensor(3)), ((), lib.tensor(0)), ((), lib.tensor([0, 0])), ((4,), lib.tensor([1, 1, 2])):
+        grads = []
+        for sparse in True, False:
+            x = lib.ones(size, requires_grad=True)
+            (lib.gather(x, 0, index, sparse_grad=sparse) * 3).sum().backward()
+            grads.append(x.grad.to_dense())
+        assert lib.equal(*grads)
+
+
+def test_a_size_that_is_given_needs_no_values(lib):
+    repeats, x = lib.ones(3, dtype=lib.int64, device="meta"), lib.ones(3, 2, device="meta")
+    assert x.repeat_interleave(repeats, 0, output_size=5).shape == (5, 2)
+    assert lib.ops.aten.repeat_interleave.Tensor(repeats.int(), output_size=6).dtype == lib.int32
+    with pytest.raises(RuntimeError, match="cannot repeat_interleave a meta tensor without output_size"):
+        x.repeat_interleave(repeats, 0)
+    fake = importlib.import_module(lib.__name__ + "._subclasses.fake_tensor")
+    with fake.FakeTensorMode():
+        assert lib.ones(3, 2).repeat_interleave(lib.ones(3, dtype=lib.int64), 0, output_size=5).shape == (5, 2)
+        with pytest.raises(fake.DynamicOutputShapeException):
+            lib.ones(3, 2).repeat_interleave(lib.ones(3, dtype=lib.int64), 0)

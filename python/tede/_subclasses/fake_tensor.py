@@ -252,7 +252,7 @@ class FakeTensorMode(TorchDispatchMode):
             if known is not None and not isinstance(known, tede.Tensor):
                 return known
             raise DataDependentOutputException(func)
-        if tede.Tag.dynamic_output_shape in func.tags and self._has_dynamic_shape(func, args):
+        if tede.Tag.dynamic_output_shape in func.tags and self._has_dynamic_shape(func, args, kwargs):
             raise DynamicOutputShapeException(func)
         device = self._device_of(func, leaves, kwargs)
         if kwargs.get("device") is not None or (not leaves and any(a.name == "device" for a in func._schema.arguments)):
@@ -292,8 +292,11 @@ class FakeTensorMode(TorchDispatchMode):
                 self.fake_tensor_converter.constant_storage_mapping.setdefault(value.untyped_storage()._cdata, []).append(weakref.ref(fake))
 
     @staticmethod
-    def _has_dynamic_shape(func, args):
-        """Whether the result's shape depends on values here: of an operator that takes a list of indices, if one is a mask."""
+    def _has_dynamic_shape(func, args, kwargs):
+        """Whether the result's shape depends on values here: of an operator that takes a list of indices, if one is a mask; of one that may be
+        given its result's size, if it isn't."""
+        if kwargs.get("output_size") is not None:
+            return False
         lists = [values for values, a in zip(args, func._schema.arguments) if str(a.type) == "List[Optional[Tensor]]"]
         return not lists or any(x is not None and x.dtype in (tede.bool, tede.uint8) for values in lists for x in values)
 

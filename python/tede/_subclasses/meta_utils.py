@@ -11,7 +11,7 @@ _META = tede.device("meta")
 
 def is_sparse_any(t):
     """Whether a tensor is of one of the sparse layouts."""
-    return t.layout != tede.strided and str(t.layout).rpartition(".")[2].startswith("sparse")
+    return isinstance(t, tede.Tensor) and t.layout != tede.strided and str(t.layout).rpartition(".")[2].startswith("sparse")
 
 
 def assert_metadata_eq(assert_eq, m1, m2, *, skip_symbolic=False, skip_leaf=False):

@@ -393,13 +393,21 @@ td_tensor *td_op_tile(td_tensor *self, int64_t n, const int64_t *dims)
     return td_repeat(self, missing + n, repeats);
 }
 
-/* The positions that index_select takes: i, repeats[i] times.  The total decides the result's size, so the values are read. */
+/* The positions that index_select takes: i, repeats[i] times.  The total decides the result's size, so the values are read; of a meta
+ * tensor output_size is that total. */
 td_tensor *td_op_repeat_interleave_tensor(td_tensor *repeats, const int64_t *output_size)
 {
     if (repeats->ndim != 1)
         return td_fail(TD_E_RUNTIME, "repeat_interleave only accept 1D vector as repeat");
     if (repeats->dtype != TD_I64 && repeats->dtype != TD_I32)
         return td_fail(TD_E_RUNTIME, "repeats has to be Long or Int tensor");
+    if (repeats->device.type == TD_META) {
+        if (!output_size)
+            return td_fail(TD_E_RUNTIME, "cannot repeat_interleave a meta tensor without output_size");
+        if (*output_size < 0)
+            return td_fail(TD_E_RUNTIME, "repeat_interleave: output_size is negative: %" PRId64, *output_size);
+        return td_tensor_new(1, output_size, (td_dtype)repeats->dtype, repeats->device);
+    }
     TD_AUTO td_tensor *counts = td_as_contiguous(repeats, TD_I64);
     if (!counts)
         return NULL;
