@@ -144,6 +144,7 @@ TD_API char       *td_formula_print(td_dialect dialect, int n_kernels, const td_
  *   A_LOAD(x) A_STORE(y)      from stored to computed and back: A_STORE(A_LOAD(a[i]) * 2)
  *   A_LOWEST A_HIGHEST        of what an element may be, computed: infinities of floats
  *   A_FLOATING                1 or 0
+ *   A_NUMBER(n)               a number that was passed by value, computed: n has the fields float single, and int64_t bits of the same as a double
  *   A_exp(y), A_sqrt(y), ...  the function of mathematics for the computed type: td_exp_f32, ... */
 typedef struct td_source_type { const char *name; td_dtype dtype; } td_source_type;
 typedef struct td_source_number { const char *name; int64_t value; } td_source_number;     /* #define name value */

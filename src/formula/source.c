@@ -56,6 +56,7 @@ static int define_type(td_text *to, const td_source_type *type, const char *text
         td_text_add(to, "#define %s_LOAD(x) ((int32_t)((x) != 0))\n#define %s_STORE(x) ((uint8_t)((x) != 0))\n", a, a);
     else
         td_text_add(to, "#define %s_LOAD(x) ((%s)(x))\n#define %s_STORE(x) ((%s)(x))\n", a, names.computed, a, names.stored);
+    td_text_add(to, type->dtype == TD_F64 ? "#define %s_NUMBER(n) td_bits_f64((uint64_t)(n).bits)\n" : "#define %s_NUMBER(n) ((%s_C)(n).single)\n", a, a);
     define_functions(to, a, names.suffix, text);
     return 0;
 }

@@ -1,6 +1,35 @@
-/* What a group of work items does together.  `room` is SHARED memory of WIDTH elements; all of the group call it. */
+/* What kernels share: numbers and shapes that are passed by value, and what a group of work items does together. */
+#ifndef TD_GROUP_CK
+#define TD_GROUP_CK
 
-/* Folds the value of each lane into one, which all lanes get: by halves, so that the order depends on WIDTH alone. */
+/* A number in the precision that is computed in (A_NUMBER): a device without doubles can't have one in a struct. */
+typedef struct number { int64_t bits; float single, unused; } number;
+
+/* Elements of up to three tensors in one order: the last dimension has the smallest strides (td_axes_of in kernel.h). */
+typedef struct axes { int64_t ndim, count, sizes[8], strides[3][8]; } axes;
+
+#ifndef TD_HOST
+/* a / b of numbers that aren't negative: 64 bits take several times as long. */
+static int64_t divided(int64_t a, int64_t b)
+{
+    return (uint64_t)(a | b) >> 32 ? a / b : (int64_t)((uint32_t)a / (uint32_t)b);
+}
+/* at += the offset of element i in tensor t.  A macro: the struct stays where it was passed. */
+#define ADD_OFFSET(at, axes, t, i)                                                      \
+    do {                                                                                \
+        int64_t rest_ = (i);                                                            \
+        for (int d_ = (int)(axes).ndim - 1; d_ > 0; d_--) {                             \
+            const int64_t over_ = divided(rest_, (axes).sizes[d_]);                     \
+            (at) += (rest_ - over_ * (axes).sizes[d_]) * (axes).strides[t][d_];         \
+            rest_ = over_;                                                              \
+        }                                                                               \
+        (at) += rest_ * (axes).strides[t][0];                                           \
+    } while (0)
+#endif
+
+/* What a group of work items does together: `room` is SHARED memory of WIDTH elements; all of the group call it.
+ *
+ * Folds the value of each lane into one, which all lanes get: by halves, so that the order depends on WIDTH alone. */
 #define GROUP_FOLD(T, room, value, FOLD)                              \
     do {                                                              \
         room[LANE] = (value);                                         \
@@ -13,3 +42,4 @@
         (value) = room[0];                                            \
         BARRIER;                                                      \
     } while (0)
+#endif

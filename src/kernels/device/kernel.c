@@ -1,6 +1,7 @@
 /* Launching kernels of the common dialect: see kernel.h. */
 #include "kernels/device/kernel.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* What tells built kernels apart; bytes between the fields are zero. */
@@ -31,6 +32,44 @@ bool td_device_computes(td_device device, td_dtype dtype)
 }
 
 int td_leave_to_cpu(const char *why) { return td_error(TD_E_NOT_IMPLEMENTED, "left to the CPU: %s", why); }
+
+number td_number(double x)
+{
+    number n = {.single = (float)x};
+    memcpy(&n.bits, &x, sizeof n.bits);
+    return n;
+}
+
+bool td_axes_of(axes *to, int ndim, const int64_t *sizes, int n, const int64_t *const *strides)
+{
+    int order[TD_MAX_DIMS], used = 0, left = 0;
+    memset(to, 0, sizeof *to);
+    to->count = 1;
+    for (int d = 0; d < ndim; d++) {
+        int at = used;
+        to->count *= sizes[d];
+        if (sizes[d] == 1)
+            continue;
+        for (; at > 0 && llabs(strides[0][order[at - 1]]) < llabs(strides[0][d]); at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+        used++;
+    }
+    for (int i = 0; i < used; i++) {
+        const int d = order[i];
+        bool one = left > 0;
+        for (int t = 0; t < n && one; t++)
+            one = !strides[t] || to->strides[t][left - 1] == strides[t][d] * sizes[d];
+        if (!one && left == (int)(sizeof to->sizes / sizeof *to->sizes))
+            return false;
+        left += !one;
+        to->sizes[left - 1] = one ? to->sizes[left - 1] * sizes[d] : sizes[d];
+        for (int t = 0; t < n; t++)
+            to->strides[t][left - 1] = strides[t] ? strides[t][d] : 0;
+    }
+    to->ndim = left;
+    return true;
+}
 
 int td_launch_lanes(td_device device)
 {

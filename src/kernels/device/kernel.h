@@ -20,6 +20,9 @@
 #include <tede/formula.h>
 #include <tede/kernel.h>
 #include "tensor/device.h"
+#define TD_HOST
+#include "kernels/device/group.ck"
+#undef TD_HOST
 
 #define TD_SOURCE(name) extern const char td_source_##name[]
 
@@ -45,6 +48,11 @@ int64_t td_launch_groups(td_device device, int64_t n);
 int64_t td_launch_many(td_device device, int64_t n);
 /* Work items of a group on this device; -1 with an error. */
 int td_launch_lanes(td_device device);
+
+number td_number(double x);
+/* Dimensions of up to three tensors that have the same elements, ordered by the first one's strides and merged; no tensor (NULL) has strides of 0.
+ * False if more than eight are left. */
+bool td_axes_of(axes *to, int ndim, const int64_t *sizes, int n, const int64_t *const *strides);
 
 /* Whether the device has kernels for a dtype; complex numbers have none. */
 bool td_device_computes(td_device device, td_dtype dtype);

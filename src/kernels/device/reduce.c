@@ -1,0 +1,304 @@
+/* Reductions on devices: reduce.ck, reduce_exp.ck.
+ *
+ * Dimensions, kept and reduced, are ordered by the operand's strides and merged, so that few are left.  What goes through the engine with which
+ * dtypes is as on the CPU (src/kernels/cpu/reduce/operators.c): sums of floats in float32 or float64, of integers in int64, extremes in
+ * their own. */
+#include "calls_kernels_device_reduce.h"
+#include <math.h>
+#include <stdlib.h>
+#include "kernels/device/kernel.h"
+#include "kernels/device/reduce_kinds.ck"
+#include "ops/reduce/reduce.h"
+
+TD_SOURCE(reduce);
+TD_SOURCE(reduce_exp);
+
+enum { SHORT = 32, STATE = 32 };        /* elements that a work item takes alone anyway; bytes of a state, at most */
+
+typedef struct job {
+    int        kind, after;
+    td_dtype   compute;
+    td_tensor *out, *second;            /* or TD_NONE */
+    double     p;
+} job;
+
+/* Strides of a result along the kept dimensions: without the reduced ones, or with size 1 for them. */
+static void result_strides(const td_tensor *x, const td_tensor *out, const bool *mask, int64_t *strides)
+{
+    const bool kept = out != TD_NONE && out->ndim == x->ndim;
+    for (int d = 0, k = 0; d < x->ndim; d++)
+        if (!mask[d])
+            *strides++ = out == TD_NONE ? 0 : out->strides[kept ? d : k++];
+}
+
+static bool shape_of(reduce_values *v, const td_tensor *x, const bool *mask, const job *j)
+{
+    int64_t sizes[2][TD_MAX_DIMS], strides[2][TD_MAX_DIMS], first[TD_MAX_DIMS], second[TD_MAX_DIMS];
+    int n[2] = {0, 0};
+    for (int d = 0; d < x->ndim; d++) {
+        sizes[mask[d]][n[mask[d]]] = x->sizes[d];
+        strides[mask[d]][n[mask[d]]++] = x->strides[d];
+    }
+    result_strides(x, j->out, mask, first);
+    result_strides(x, j->second, mask, second);
+    return td_axes_of(&v->kept, n[0], sizes[0], 3, (const int64_t *const[]){strides[0], first, second}) &&
+           td_axes_of(&v->reduced, n[1], sizes[1], 1, (const int64_t *const[]){strides[1]});
+}
+
+static int64_t innermost(const axes *a) { return a->ndim ? llabs(a->strides[0][a->ndim - 1]) : INT64_MAX; }
+
+/* Whether units are work items, and how many parts outputs have: as many as keep the device busy. */
+static bool share_work(reduce_values *v, const td_device_properties *device)
+{
+    const int64_t n = v->reduced.count, outputs = v->kept.count;
+    const bool items = n < SHORT || innermost(&v->kept) < innermost(&v->reduced);
+    const int64_t units = (int64_t)device->units * 8 * (items ? device->lanes : 1), each = items ? SHORT : (int64_t)device->lanes * 8;
+    const int64_t parts = outputs && outputs < units ? units / outputs : 1;
+    v->parts = parts < n / each ? parts : n / each;
+    v->parts = v->parts > 1 ? v->parts : 1;
+    return items;
+}
+
+static int reduce(const job *j, td_tensor *self, const bool *mask)
+{
+    reduce_values v = {.after = j->after, .first = j->out != TD_NONE, .second = j->second != TD_NONE, .p = td_number(j->p)};
+    td_tensor *some = v.first ? j->out : j->second;
+    const td_device_properties *device = td_device_known(self->device);
+    TD_AUTO td_tensor *x = td_tensor_retain(self);
+    if (!device || some->numel == 0)
+        return device ? 0 : -1;
+    if (!shape_of(&v, x, mask, j)) {
+        td_tensor_release(x);
+        x = td_make_contiguous(self);
+        if (!x || !shape_of(&v, x, mask, j))
+            return x ? td_leave_to_cpu("too many dimensions") : -1;
+    }
+    const bool items = share_work(&v, device);
+    const int64_t bytes = STATE * v.kept.count * v.parts;
+    TD_AUTO td_tensor *partial = v.parts > 1 ? td_tensor_new(1, &bytes, TD_U8, x->device) : td_tensor_retain(TD_NONE);
+    if (!partial)
+        return -1;
+    const bool exponentials = j->kind == REDUCE_LSE || j->kind == REDUCE_POWERS;
+    const td_dtype of = (td_dtype)some->dtype;
+    td_launch_of launch = {
+        .source = exponentials ? td_source_reduce_exp : td_source_reduce, .kernel = items ? "reduce_items" : "reduce_groups", TD_VALUES(v),
+        .types = {{"A", (td_dtype)x->dtype}, {"C", j->compute}, {"B", of}, {"D", v.second ? (td_dtype)j->second->dtype : of}},
+        .numbers = {{"KIND", j->kind}}, .buffers = {x, v.first ? j->out : some, v.second ? j->second : some, partial},
+        .groups = items ? td_launch_groups(x->device, v.kept.count * v.parts) : td_launch_many(x->device, v.kept.count * v.parts),
+    };
+    if (td_launch(&launch))
+        return -1;
+    if (v.parts == 1)
+        return 0;
+    launch.kernel = "reduce_parts", launch.groups = td_launch_many(x->device, v.kept.count);
+    launch.buffers[0] = partial, launch.buffers[3] = NULL;
+    return td_launch(&launch);
+}
+
+/* What numbers are folded in. */
+static td_dtype compute_of(td_dtype dtype) { return dtype == TD_F64 ? TD_F64 : td_dtype_is_floating(dtype) ? TD_F32 : TD_I64; }
+
+/* x in a dtype, unless elements are converted to it as they are read. */
+static td_tensor *prepared(td_tensor *x, td_dtype dtype)
+{
+    return x->dtype == (int8_t)dtype || (compute_of(dtype) == dtype && !(td_dtype_is_floating((td_dtype)x->dtype) && dtype == TD_I64))
+               ? td_tensor_retain(x) : td_as_contiguous(x, dtype);
+}
+
+static bool is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }
+static int complex_numbers(void) { return td_leave_to_cpu("complex numbers"); }
+
+/* ---- sums and products: in the result's dtype */
+
+static int sum_like(int kind, int after, td_tensor *self, int64_t n_dim, const int64_t *dim, td_tensor *out)
+{
+    bool mask[TD_MAX_DIMS];
+    const td_dtype dtype = (td_dtype)out->dtype;
+    if (is_complex(self) || is_complex(out))
+        return complex_numbers();
+    const job j = {.kind = kind, .after = after, .compute = compute_of(dtype), .out = out, .second = TD_NONE};
+    TD_AUTO td_tensor *x = prepared(self, dtype);
+    return !x || td_reduce_mask(x, n_dim, dim, true, mask) ? -1 : reduce(&j, x, mask);
+}
+int td_on_device_sum_dim_intlist(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype, td_tensor *out0)
+{
+    (void)keepdim, (void)dtype;
+    return sum_like(REDUCE_SUM, AFTER_NOTHING, self, n_dim, dim, out0);
+}
+/* NaN counts as 0; where the result is an integer that has to be done before numbers are converted. */
+int td_on_device_nansum(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype, td_tensor *out0)
+{
+    (void)keepdim, (void)dtype;
+    TD_AUTO td_tensor *x = td_dtype_is_floating((td_dtype)self->dtype) && !td_dtype_is_floating((td_dtype)out0->dtype)
+                               ? td_nan_to_num(self, (const double[]){0}, (const double[]){INFINITY}, (const double[]){-INFINITY}) : td_tensor_retain(self);
+    return x ? sum_like(REDUCE_NANSUM, AFTER_NOTHING, x, n_dim, dim, out0) : -1;
+}
+int td_on_device_mean_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype, td_tensor *out0)
+{
+    (void)keepdim, (void)dtype;
+    return sum_like(REDUCE_SUM, AFTER_MEAN, self, n_dim, dim, out0);
+}
+int td_on_device_prod_dim_int(td_tensor *self, int64_t dim, bool keepdim, td_dtype dtype, td_tensor *out0)
+{
+    (void)keepdim, (void)dtype;
+    return sum_like(REDUCE_PROD, AFTER_NOTHING, self, 1, &dim, out0);
+}
+int td_on_device_prod(td_tensor *self, td_dtype dtype, td_tensor *out0)
+{
+    (void)dtype;
+    return sum_like(REDUCE_PROD, AFTER_NOTHING, self, -1, NULL, out0);
+}
+
+/* ---- extremes: in the operand's dtype */
+
+static int extreme(int kind, td_tensor *self, int64_t n_dim, const int64_t *dim, td_tensor *out, td_tensor *second)
+{
+    bool mask[TD_MAX_DIMS];
+    const job j = {.kind = kind, .compute = (td_dtype)self->dtype, .out = out, .second = second};
+    return td_reduce_mask(self, n_dim, dim, true, mask) ? -1 : reduce(&j, self, mask);
+}
+int td_on_device_amax(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out0)
+{
+    (void)keepdim;
+    return extreme(REDUCE_MAX, self, n_dim, dim, out0, TD_NONE);
+}
+int td_on_device_amin(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out0)
+{
+    (void)keepdim;
+    return extreme(REDUCE_MIN, self, n_dim, dim, out0, TD_NONE);
+}
+int td_on_device_max_all(td_tensor *self, td_tensor *out0) { return extreme(REDUCE_MAX, self, -1, NULL, out0, TD_NONE); }
+int td_on_device_min_all(td_tensor *self, td_tensor *out0) { return extreme(REDUCE_MIN, self, -1, NULL, out0, TD_NONE); }
+int td_on_device_aminmax(td_tensor *self, const int64_t *dim, bool keepdim, td_tensor *out0, td_tensor *out1)
+{
+    (void)keepdim;
+    return extreme(REDUCE_MINMAX, self, dim ? 1 : -1, dim, out0, out1);
+}
+/* Without `dim` the index counts through the elements in their order. */
+static int where_extreme(int kind, td_tensor *self, const int64_t *dim, td_tensor *values, td_tensor *indices)
+{
+    if (dim)
+        return extreme(kind, self, 1, dim, values, indices);
+    const int64_t one = 1;
+    TD_AUTO td_tensor *whole = td_make_contiguous(self);
+    TD_AUTO td_tensor *flat = whole ? td_view_strided(whole, 1, &whole->numel, &one, 0) : NULL;
+    TD_AUTO td_tensor *index = td_view_strided(indices, 0, NULL, NULL, 0);      /* keepdim: of any number of dimensions */
+    return flat && index ? extreme(kind, flat, -1, NULL, values, index) : -1;
+}
+int td_on_device_max_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
+{
+    (void)keepdim;
+    return where_extreme(REDUCE_ARGMAX, self, &dim, out0, out1);
+}
+int td_on_device_min_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
+{
+    (void)keepdim;
+    return where_extreme(REDUCE_ARGMIN, self, &dim, out0, out1);
+}
+int td_on_device_argmax(td_tensor *self, const int64_t *dim, bool keepdim, td_tensor *out0)
+{
+    (void)keepdim;
+    return where_extreme(REDUCE_ARGMAX, self, dim, TD_NONE, out0);
+}
+int td_on_device_argmin(td_tensor *self, const int64_t *dim, bool keepdim, td_tensor *out0)
+{
+    (void)keepdim;
+    return where_extreme(REDUCE_ARGMIN, self, dim, TD_NONE, out0);
+}
+
+/* ---- counts */
+
+static int count(int after, td_tensor *self, int64_t n_dim, const int64_t *dim, bool empty_is_all, td_tensor *out)
+{
+    bool mask[TD_MAX_DIMS];
+    const job j = {.kind = REDUCE_COUNT, .after = after, .compute = TD_I64, .out = out, .second = TD_NONE};
+    return td_reduce_mask(self, n_dim, dim, empty_is_all, mask) ? -1 : reduce(&j, self, mask);
+}
+int td_on_device_any_all(td_tensor *self, td_tensor *out0) { return count(AFTER_ANY, self, -1, NULL, false, out0); }
+int td_on_device_all_all(td_tensor *self, td_tensor *out0) { return count(AFTER_ALL, self, -1, NULL, false, out0); }
+int td_on_device_any_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out0)
+{
+    (void)keepdim;
+    return count(AFTER_ANY, self, 1, &dim, false, out0);
+}
+int td_on_device_all_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out0)
+{
+    (void)keepdim;
+    return count(AFTER_ALL, self, 1, &dim, false, out0);
+}
+int td_on_device_any_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out0)
+{
+    (void)keepdim;
+    return count(AFTER_ANY, self, n_dim, dim, false, out0);
+}
+int td_on_device_all_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out0)
+{
+    (void)keepdim;
+    return count(AFTER_ALL, self, n_dim, dim, false, out0);
+}
+int td_on_device_count_nonzero_dim_intlist(td_tensor *self, int64_t n_dim, const int64_t *dim, td_tensor *out0)
+{
+    return count(AFTER_NOTHING, self, n_dim, dim, true, out0);
+}
+
+/* ---- variances, norms, logsumexp */
+
+static int variance(const char *op, int after, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, td_tensor *out,
+                    td_tensor *mean)
+{
+    bool mask[TD_MAX_DIMS];
+    const double by = correction ? td_scalar_double(*correction) : 1;
+    const job j = {.kind = REDUCE_VAR, .after = after, .compute = compute_of((td_dtype)self->dtype), .out = out, .second = mean, .p = by};
+    if (is_complex(self))
+        return complex_numbers();
+    if (td_reduce_mask(self, n_dim, dim, true, mask))
+        return -1;
+    if ((double)td_reduce_count(self, mask) - by <= 0 && out->numel > 0 &&
+        td_warn("%s(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).",
+                op))
+        return -1;
+    return reduce(&j, self, mask);
+}
+int td_on_device_var_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim, td_tensor *out0)
+{
+    (void)keepdim;
+    return variance("var", AFTER_NOTHING, self, n_dim, dim, correction, out0, TD_NONE);
+}
+int td_on_device_std_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim, td_tensor *out0)
+{
+    (void)keepdim;
+    return variance("std", AFTER_ROOT, self, n_dim, dim, correction, out0, TD_NONE);
+}
+int td_on_device_var_mean_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim, td_tensor *out0,
+                                     td_tensor *out1)
+{
+    (void)keepdim;
+    return variance("var_mean", AFTER_NOTHING, self, n_dim, dim, correction, out0, out1);
+}
+int td_on_device_std_mean_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim, td_tensor *out0,
+                                     td_tensor *out1)
+{
+    (void)keepdim;
+    return variance("std_mean", AFTER_ROOT, self, n_dim, dim, correction, out0, out1);
+}
+
+/* Largest, smallest, how many aren't 0, sum of magnitudes, root of squares; else (sum |x|^p)^(1/p). */
+int td_on_device_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype, td_tensor *out0)
+{
+    (void)keepdim, (void)dtype;
+    bool mask[TD_MAX_DIMS];
+    const double p = td_scalar_double(ord);
+    const int kind = p == INFINITY ? REDUCE_ABSMAX : p == -INFINITY ? REDUCE_ABSMIN : p == 0 ? REDUCE_COUNT
+                   : p == 1 ? REDUCE_ABSSUM : p == 2 ? REDUCE_SQUARES : REDUCE_POWERS;
+    const job j = {.kind = kind, .after = p == 2 ? AFTER_ROOT : AFTER_NOTHING, .compute = p == 0 ? TD_I64 : compute_of((td_dtype)out0->dtype),
+                   .out = out0, .second = TD_NONE, .p = p};
+    if (is_complex(self))
+        return complex_numbers();
+    TD_AUTO td_tensor *x = prepared(self, (td_dtype)out0->dtype);
+    return !x || td_reduce_mask(x, n_dim, dim, true, mask) ? -1 : reduce(&j, x, mask);
+}
+int td_on_device_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out0)
+{
+    (void)keepdim;
+    return sum_like(REDUCE_LSE, AFTER_NOTHING, self, n_dim, dim, out0);
+}
