@@ -42,4 +42,19 @@ static int64_t divided(int64_t a, int64_t b)
         (value) = room[0];                                            \
         BARRIER;                                                      \
     } while (0)
+
+/* room[LANE] becomes the fold of the values of this lane and all before it, in their order (Hillis and Steele). */
+#define GROUP_SCAN(T, room, value, FOLD)                        \
+    do {                                                        \
+        room[LANE] = (value);                                   \
+        for (int step_ = 1; step_ < LANES; step_ *= 2) {        \
+            BARRIER;                                            \
+            T mine_ = room[LANE];                               \
+            if (LANE >= step_)                                  \
+                mine_ = FOLD(room[LANE - step_], mine_);        \
+            BARRIER;                                            \
+            room[LANE] = mine_;                                 \
+        }                                                       \
+        BARRIER;                                                \
+    } while (0)
 #endif

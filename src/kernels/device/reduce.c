@@ -6,21 +6,13 @@
 #include "calls_kernels_device_reduce.h"
 #include <math.h>
 #include <stdlib.h>
-#include "kernels/device/kernel.h"
-#include "kernels/device/reduce_kinds.ck"
+#include "kernels/device/reduce.h"
 #include "ops/reduce/reduce.h"
 
 TD_SOURCE(reduce);
 TD_SOURCE(reduce_exp);
 
 enum { SHORT = 32, STATE = 32 };        /* elements that a work item takes alone anyway; bytes of a state, at most */
-
-typedef struct job {
-    int        kind, after;
-    td_dtype   compute;
-    td_tensor *out, *second;            /* or TD_NONE */
-    double     p;
-} job;
 
 /* Strides of a result along the kept dimensions: without the reduced ones, or with size 1 for them. */
 static void result_strides(const td_tensor *x, const td_tensor *out, const bool *mask, int64_t *strides)
@@ -31,7 +23,7 @@ static void result_strides(const td_tensor *x, const td_tensor *out, const bool 
             *strides++ = out == TD_NONE ? 0 : out->strides[kept ? d : k++];
 }
 
-static bool shape_of(reduce_values *v, const td_tensor *x, const bool *mask, const job *j)
+static bool shape_of(reduce_values *v, const td_tensor *x, const bool *mask, const td_fold *j)
 {
     int64_t sizes[2][TD_MAX_DIMS], strides[2][TD_MAX_DIMS], first[TD_MAX_DIMS], second[TD_MAX_DIMS];
     int n[2] = {0, 0};
@@ -59,7 +51,7 @@ static bool share_work(reduce_values *v, const td_device_properties *device)
     return items;
 }
 
-static int reduce(const job *j, td_tensor *self, const bool *mask)
+int td_fold_on_device(const td_fold *j, td_tensor *self, const bool *mask)
 {
     reduce_values v = {.after = j->after, .first = j->out != TD_NONE, .second = j->second != TD_NONE, .p = td_number(j->p)};
     td_tensor *some = v.first ? j->out : j->second;
@@ -116,9 +108,9 @@ static int sum_like(int kind, int after, td_tensor *self, int64_t n_dim, const i
     const td_dtype dtype = (td_dtype)out->dtype;
     if (is_complex(self) || is_complex(out))
         return complex_numbers();
-    const job j = {.kind = kind, .after = after, .compute = compute_of(dtype), .out = out, .second = TD_NONE};
+    const td_fold j = {.kind = kind, .after = after, .compute = compute_of(dtype), .out = out, .second = TD_NONE};
     TD_AUTO td_tensor *x = prepared(self, dtype);
-    return !x || td_reduce_mask(x, n_dim, dim, true, mask) ? -1 : reduce(&j, x, mask);
+    return !x || td_reduce_mask(x, n_dim, dim, true, mask) ? -1 : td_fold_on_device(&j, x, mask);
 }
 int td_on_device_sum_dim_intlist(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype, td_tensor *out0)
 {
@@ -154,8 +146,8 @@ int td_on_device_prod(td_tensor *self, td_dtype dtype, td_tensor *out0)
 static int extreme(int kind, td_tensor *self, int64_t n_dim, const int64_t *dim, td_tensor *out, td_tensor *second)
 {
     bool mask[TD_MAX_DIMS];
-    const job j = {.kind = kind, .compute = (td_dtype)self->dtype, .out = out, .second = second};
-    return td_reduce_mask(self, n_dim, dim, true, mask) ? -1 : reduce(&j, self, mask);
+    const td_fold j = {.kind = kind, .compute = (td_dtype)self->dtype, .out = out, .second = second};
+    return td_reduce_mask(self, n_dim, dim, true, mask) ? -1 : td_fold_on_device(&j, self, mask);
 }
 int td_on_device_amax(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out0)
 {
@@ -211,8 +203,8 @@ int td_on_device_argmin(td_tensor *self, const int64_t *dim, bool keepdim, td_te
 static int count(int after, td_tensor *self, int64_t n_dim, const int64_t *dim, bool empty_is_all, td_tensor *out)
 {
     bool mask[TD_MAX_DIMS];
-    const job j = {.kind = REDUCE_COUNT, .after = after, .compute = TD_I64, .out = out, .second = TD_NONE};
-    return td_reduce_mask(self, n_dim, dim, empty_is_all, mask) ? -1 : reduce(&j, self, mask);
+    const td_fold j = {.kind = REDUCE_COUNT, .after = after, .compute = TD_I64, .out = out, .second = TD_NONE};
+    return td_reduce_mask(self, n_dim, dim, empty_is_all, mask) ? -1 : td_fold_on_device(&j, self, mask);
 }
 int td_on_device_any_all(td_tensor *self, td_tensor *out0) { return count(AFTER_ANY, self, -1, NULL, false, out0); }
 int td_on_device_all_all(td_tensor *self, td_tensor *out0) { return count(AFTER_ALL, self, -1, NULL, false, out0); }
@@ -248,7 +240,7 @@ static int variance(const char *op, int after, td_tensor *self, int64_t n_dim, c
 {
     bool mask[TD_MAX_DIMS];
     const double by = correction ? td_scalar_double(*correction) : 1;
-    const job j = {.kind = REDUCE_VAR, .after = after, .compute = compute_of((td_dtype)self->dtype), .out = out, .second = mean, .p = by};
+    const td_fold j = {.kind = REDUCE_VAR, .after = after, .compute = compute_of((td_dtype)self->dtype), .out = out, .second = mean, .p = by};
     if (is_complex(self))
         return complex_numbers();
     if (td_reduce_mask(self, n_dim, dim, true, mask))
@@ -257,7 +249,7 @@ static int variance(const char *op, int after, td_tensor *self, int64_t n_dim, c
         td_warn("%s(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).",
                 op))
         return -1;
-    return reduce(&j, self, mask);
+    return td_fold_on_device(&j, self, mask);
 }
 int td_on_device_var_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim, td_tensor *out0)
 {
@@ -290,12 +282,12 @@ int td_on_device_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n_di
     const double p = td_scalar_double(ord);
     const int kind = p == INFINITY ? REDUCE_ABSMAX : p == -INFINITY ? REDUCE_ABSMIN : p == 0 ? REDUCE_COUNT
                    : p == 1 ? REDUCE_ABSSUM : p == 2 ? REDUCE_SQUARES : REDUCE_POWERS;
-    const job j = {.kind = kind, .after = p == 2 ? AFTER_ROOT : AFTER_NOTHING, .compute = p == 0 ? TD_I64 : compute_of((td_dtype)out0->dtype),
+    const td_fold j = {.kind = kind, .after = p == 2 ? AFTER_ROOT : AFTER_NOTHING, .compute = p == 0 ? TD_I64 : compute_of((td_dtype)out0->dtype),
                    .out = out0, .second = TD_NONE, .p = p};
     if (is_complex(self))
         return complex_numbers();
     TD_AUTO td_tensor *x = prepared(self, (td_dtype)out0->dtype);
-    return !x || td_reduce_mask(x, n_dim, dim, true, mask) ? -1 : reduce(&j, x, mask);
+    return !x || td_reduce_mask(x, n_dim, dim, true, mask) ? -1 : td_fold_on_device(&j, x, mask);
 }
 int td_on_device_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out0)
 {

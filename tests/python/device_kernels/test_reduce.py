@@ -22,7 +22,7 @@ ORDERED = {
     "norm -inf": lambda x, dim, keepdim: tede.linalg.vector_norm(x.to(tede.float64), -math.inf, dim, keepdim),
 }
 ONE = {
-    "max": tede.max, "min": tede.min, "argmax": tede.argmax, "argmin": tede.argmin, "prod": tede.prod,
+    "max": tede.max, "min": tede.min, "argmax": tede.argmax, "argmin": tede.argmin,
     "aminmax": lambda x, dim, keepdim: tede.aminmax(x, dim=dim, keepdim=keepdim),
 }
 WHOLE = {"max": tede.max, "min": tede.min, "argmax": tede.argmax, "argmin": tede.argmin, "prod": tede.prod, "aminmax": tede.aminmax, "any": tede.any,
@@ -57,6 +57,13 @@ def test_orders(agrees, shape, dim):
             for name in ONE:
                 if not (dtype == tede.bool and name.startswith("arg")):
                     agrees(lambda x: ONE[name](x, dim=dim, keepdim=True), y)
+
+
+@pytest.mark.parametrize("shape, dim", [s for s in SHAPES if isinstance(s[1], int)])
+def test_products(agrees, shape, dim):
+    x = 0.9 + 0.2 * tede.rand(shape)
+    agrees(lambda x: tede.prod(x, dim), x.requires_grad_(), rtol=1e-3, atol=1e-3)
+    agrees(lambda x: tede.prod(x, dim, keepdim=True), tede.randint(1, 100, shape))
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (7, 300), (3, 5, 700), (0,), (2, 0)])
