@@ -16,7 +16,7 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
           'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'layouts', 'sparse_into', 'takes_layout',
           'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'shown', 'spelled', 'geometry', 'implementation', 'reduces',
-          'device', 'sized_by'}
+          'device', 'sized_by', 'writes', 'from_cpu'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 REDUCES = {'sum', 'count', 'bool', 'float', 'extreme', 'extreme_at'}     # td_reduced in src/ops/reduce/reduced.h
 # In-place forms that are methods only, as in PyTorch: those of several operands, but for some, and some of one operand.
@@ -222,6 +222,9 @@ def expand(entry, family):
     if entry.get('device', 'same') != 'same':
         raise EntryError(f'{where}: device is {entry["device"]!r}; it is `same`, or a function td_on_device_... in src/kernels/device')
     schema = schemas.parse(entry['func'])
+    for field in ('writes', 'from_cpu'):
+        if stray := set(entry.get(field, [])) - {a.name for a in schema.arguments}:
+            raise EntryError(f'{where}: {field}: no argument {", ".join(sorted(stray))}')
     for a in schema.arguments if entry.get('takes_layout') is True else []:
         a.wanted = a.type == 'Layout'
     default = {'pointwise': ['function', 'method', 'inplace', 'out'], 'kernel': ['function', 'method', 'out']}

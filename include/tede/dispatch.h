@@ -95,6 +95,8 @@ typedef struct td_arg {
     bool        is_out;             /* of an out= overload; filled by position or name, returned as the result */
     bool        is_mutable;         /* Tensor(a!): written; also results of in-place operators */
     bool        has_default;
+    bool        is_updated;         /* written, too, though the type has no (a!): running statistics */
+    bool        from_cpu;           /* may be on the CPU while the others are on a device: indices */
     int8_t      list_size;          /* of int[2]: one number stands for so many; else 0 */
     char        alias;              /* Tensor(a): arguments and results of one letter may share memory; else 0 */
     td_value    default_value;

@@ -83,8 +83,13 @@ int td_check_same_device(const td_op *op, const td_value *arguments)
                 continue;
             if (!first)
                 first = x;
+            if (x->device.type == TD_CPU && op->info.arguments[i].from_cpu)
+                continue;
             if (first->device.type != x->device.type || first->device.index != x->device.index) {
                 char a[32], b[32];
+                if (op->info.arguments[i].from_cpu)
+                    return td_error(TD_E_RUNTIME, "%s should be either on cpu or on the same device as the indexed tensor (%s)",
+                                    op->info.arguments[i].name, td_device_str(first->device, a));
                 return td_error(TD_E_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, %s and "
                                 "%s! (when checking argument for argument %s in method %s::%s)", td_device_str(first->device, a),
                                 td_device_str(x->device, b), op->info.arguments[i].name, op->info.space ? op->info.space : "aten",

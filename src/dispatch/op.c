@@ -216,7 +216,7 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
             if (has_boxed(op, TD_SLOTS))
                 return op->from_boxed;
             td_device device = {(int8_t)((slot - 16) % TD_DEVICE_TYPES), -1};
-            if (outside && !td_device_of(device.type)) {        /* its first use loads it */
+            if (device.type > TD_META && !td_device_of(device.type)) {        /* its first use loads it; a layout may be on the CPU */
                 if (td_device_resolve(&device))
                     return NULL;
                 continue;

@@ -195,13 +195,22 @@ static int check_memory(const td_tensor *self, const td_tensor *other)
         td_device_name(self->device.type));
 }
 
+/* An index is on the CPU or where self is. */
+static int check_place(const td_tensor *self, const td_tensor *index)
+{
+    char name[32];
+    if (index == TD_NONE || !td_is_outside(index->device) || (index->device.type == self->device.type && index->device.index == self->device.index))
+        return 0;
+    return td_error(TD_E_RUNTIME, "indices should be either on cpu or on the same device as the indexed tensor (%s)", td_device_str(self->device, name));
+}
+
 /* The indices as one entry per dimension of self: a mask takes as many dimensions as it has itself, the missing ones at the
  * end are whole. The count is checked before each entry is written, so `at` can't be overrun by long index lists. */
 static int collect(indexed *x, const td_tensor *self, int64_t n, td_tensor *const *indices)
 {
     for (int64_t i = 0; i < n; i++) {
         td_tensor *index = indices[i];
-        if (check_memory(self, index))
+        if (check_memory(self, index) || check_place(self, index))
             return -1;
         bool mask = index != TD_NONE && (index->dtype == TD_BOOL || index->dtype == TD_U8);
         if (x->n + (mask ? index->ndim : 1) > self->ndim)
@@ -483,7 +492,7 @@ static int check_fill(const td_tensor *self, const td_tensor *mask, td_tensor *v
         return td_error(TD_E_RUNTIME, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
                         value->ndim);
     td_scalar number;
-    if (self->dtype == value->dtype || value->device.type != TD_CPU || self->device.type == TD_META || !td_is_plain(value))
+    if (self->dtype == value->dtype || value->device.type == TD_META || self->device.type == TD_META || !td_is_plain(value))
         return 0;
     return td_tensor_item(value, &number) ? -1 : td_scalar_check(number, (td_dtype)self->dtype);
 }

@@ -192,8 +192,8 @@ td_tensor *td_op_lu_solve_backward(td_tensor *grad, td_tensor *X, td_tensor *LU,
  * det's zeros are exact where a pivot is 0; a matrix that is singular up to rounding is solved with. */
 td_tensor *td_op_linalg_det_backward(td_tensor *grad, td_tensor *det, td_tensor *A)
 {
-    bool singular = det->device.type == TD_CPU && td_hides_values(det);
-    if (det->device.type == TD_CPU && det->numel && !singular) {
+    bool singular = det->device.type != TD_META && td_hides_values(det);
+    if (det->device.type != TD_META && det->numel && !singular) {
         LET(zero) = td_wrapped_number(td_int(0));
         LET(still) = td_detach(det);
         LET(is_zero) = td_eq(still, zero);
@@ -331,7 +331,7 @@ static td_tensor *gaps(td_tensor *a, td_tensor *b)
 /* Whether the loss doesn't depend on this result: the gradient is all zeros, and no second derivative goes through it. */
 static bool is_unused(td_tensor *grad)
 {
-    if (!grad || td_requires_grad(grad) || grad->device.type != TD_CPU || td_hides_values(grad))
+    if (!grad || td_requires_grad(grad) || grad->device.type == TD_META || td_hides_values(grad))
         return false;
     LET(any) = td_any_all(grad);
     td_scalar yes;

@@ -12,6 +12,7 @@
 #include "dispatch/outputs.h"
 #include "ops/compose.h"
 #include "ops/linalg/linalg.h"
+#include "tensor/device.h"
 
 /* ---- checks */
 
@@ -86,7 +87,8 @@ static int join_batch(const char *op, const td_tensor *A, int tail_a, const td_t
  * *batch is the failing matrix's position in a batch, -1 if there is just one matrix. */
 static int first_failure(td_tensor *info, int64_t *batch)
 {
-    TD_AUTO td_tensor *all = info->device.type == TD_CPU ? td_with_values(info) : NULL;
+    TD_AUTO td_tensor *here = td_is_outside(info->device) ? td_host_copy(info) : td_tensor_retain(info);
+    TD_AUTO td_tensor *all = here && here->device.type == TD_CPU ? td_with_values(here) : NULL;
     TD_AUTO td_tensor *numbers = all ? td_make_contiguous(all) : NULL;
     for (int64_t i = 0; numbers && i < numbers->numel; i++)
         if (((const int32_t *)numbers->data)[i]) {

@@ -15,6 +15,7 @@
 #include "dispatch/outputs.h"
 #include "ops/random/fill.h"
 #include "ops/reduce/reduce.h"
+#include "tensor/device.h"
 
 /* A fill's parameters; unused ones stay 0. g is NULL for the default generator. */
 typedef struct draw { td_generator *g; double a, b; int64_t from, to; } draw;
@@ -495,7 +496,7 @@ static int check_kept(const td_tensor *input)
 }
 
 /* The same numbers by operators, which transforms (vmap) see and handle: they decide whether each member of a batch draws
- * its own. Factors are then in the order of a contiguous tensor. */
+ * its own; and which devices from outside have or leave to the CPU. Factors are then in the order of a contiguous tensor. */
 static td_tensor *noise_by_operators(td_tensor *input, double p, bool feature, bool alpha)
 {
     int64_t sizes[TD_MAX_DIMS];
@@ -527,7 +528,7 @@ static int factors(td_tensor *input, double p, bool train, bool feature, bool al
     if (check_channels(input, feature) || check_kept(input))
         return -1;
     TD_AUTO td_tensor *noise =
-        td_transform_level() ? noise_by_operators(input, p, feature, alpha)
+        td_transform_level() || td_is_outside(input->device) ? noise_by_operators(input, p, feature, alpha)
                              : filled("dropout", noise_for(input, feature), alpha ? fill_bernoulli : fill_dropout,
                                       &(draw){.a = alpha ? 1 - p : p});
     if (!noise)
