@@ -183,6 +183,8 @@ typedef struct td_device_memory {
     uint64_t allocations, device_allocations;    /* calls so far */
     uint64_t retries, failures;                  /* requests that had to empty the cache; that failed all the same */
     uint64_t limit;                              /* of `reserved`; 0: none */
+    uint64_t peak_blocks, peak_segments, frees, device_frees;
+    uint64_t total_reserved, total_returned;     /* bytes that the device has given and got back so far */
 } td_device_memory;
 TD_API int  td_device_memory_stats(td_device device, td_device_memory *stats) TD_MUST_USE;
 TD_API int  td_device_memory_reset_peak(td_device device) TD_MUST_USE;
@@ -200,6 +202,8 @@ TD_API void       td_stream_release(td_stream *stream);
 /* Borrowed: the one that this thread's calls go to, at first the device's first one. */
 TD_API td_stream *td_stream_current(td_device device);
 TD_API td_stream *td_stream_first(td_device device);
+/* Borrowed: the one that was made after it on its device; NULL behind the last. */
+TD_API td_stream *td_stream_next(const td_stream *stream);
 /* Where this thread's calls go from now on; not held. */
 TD_API int        td_stream_set_current(td_stream *stream) TD_MUST_USE;
 TD_API td_device  td_stream_device(const td_stream *stream);
@@ -214,7 +218,7 @@ TD_API int        td_stream_wait(td_stream *stream, td_stream *other) TD_MUST_US
 TD_API int        td_stream_uses(td_stream *stream, const td_tensor *x) TD_MUST_USE;
 
 typedef struct td_event td_event;
-/* `timed`: td_event_time may be asked of it. */
+/* `timed`: td_event_time may be asked of it.  It belongs to the index whose stream it is first recorded on. */
 TD_API td_event *td_event_new(td_device device, bool timed);
 TD_API void      td_event_release(td_event *event);
 TD_API int       td_event_record(td_event *event, td_stream *stream) TD_MUST_USE;
@@ -227,6 +231,8 @@ TD_API int       td_event_time(td_event *from, td_event *to, double *millisecond
 /* ---- the CPU's memory for asynchronous copies.  A storage of it; like any other where the device has no host_alloc. */
 TD_API td_storage *td_storage_pinned(td_device device, size_t nbytes);
 TD_API bool        td_storage_is_pinned(const td_storage *storage);
+/* Return unused page-locked memory to the devices. */
+TD_API void        td_pinned_empty_cache(void);
 
 /* A boxed fallback for a device: copies operands to the CPU, calls the operator there, copies back what it wrote and what it
  * gives.  Register it with td_register_fallback(TD_KEY_DENSE, type, td_cpu_fallback, NULL).  Views, allocations and

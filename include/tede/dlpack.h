@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 enum { TD_DL_INT = 0, TD_DL_UINT = 1, TD_DL_FLOAT = 2, TD_DL_BFLOAT = 4, TD_DL_COMPLEX = 5, TD_DL_BOOL = 6 };
-enum { TD_DL_CPU = 1, TD_DL_CUDA = 2, TD_DL_CUDA_HOST = 3, TD_DL_OPENCL = 4 };
+enum { TD_DL_CPU = 1, TD_DL_CUDA = 2, TD_DL_CUDA_HOST = 3, TD_DL_OPENCL = 4, TD_DL_EXTENSION = 12 };
 enum { TD_DL_READ_ONLY = 1, TD_DL_IS_COPIED = 2 };      /* flags */
 
 typedef struct td_dl_tensor {
@@ -48,7 +48,8 @@ TD_API td_dl_versioned *td_dlpack_export_versioned(td_tensor *x, td_dl_copy copy
  * looked at any more; after an error (NULL) it stays the caller's. */
 TD_API td_tensor *td_dlpack_import(td_dl_managed *managed);
 TD_API td_tensor *td_dlpack_import_versioned(td_dl_versioned *managed);
-/* What a device is called in DLPack: for __dlpack_device__. */
+/* What a device is called in DLPack: for __dlpack_device__.  Devices that DLPack has no number for are extensions; which one that is can only be
+ * known of tensors that this library has exported. */
 TD_API int td_dlpack_device(td_device device, int32_t *type, int32_t *id) TD_MUST_USE;
 
 #ifdef __cplusplus

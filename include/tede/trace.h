@@ -28,9 +28,10 @@ typedef enum td_event_kind {
     TD_EVENT_NODE,        /* backward: a node begins; name, pointer: the node */
     TD_EVENT_NODE_END,    /* it ends; numbers[0]: saved tensors that it released */
     TD_EVENT_SAVE,        /* a tensor is saved for backward: tensor, name: of the node */
+    TD_EVENT_FALLBACK,    /* a device's call is computed on the CPU: op, name: why, numbers: the device's type, bytes that were copied to the CPU */
 } td_event_kind;
 
-typedef struct td_event {
+typedef struct td_trace_event {
     td_event_kind    kind;
     int64_t          time;             /* nanoseconds of the monotonic clock */
     const char      *name;
@@ -42,11 +43,11 @@ typedef struct td_event {
     const td_value  *values;
     const int64_t   *sizes, *strides;  /* strides: numbers[0] rows of TD_TRACE_DIMS */
     int64_t          numbers[4];
-} td_event;
+} td_trace_event;
 enum { TD_TRACE_DIMS = 64 };
 
 /* All that an event points to is borrowed and valid during the call.  What a watcher does itself is no event. */
-typedef void td_watcher(const td_event *event, void *context);
+typedef void td_watcher(const td_trace_event *event, void *context);
 
 /* Notify `watcher` of this thread's calls from now on; NULL ends that.  0, or -1 if there is one already. */
 TD_API int td_watch(td_watcher *watcher, void *context) TD_MUST_USE;

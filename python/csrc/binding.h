@@ -133,6 +133,15 @@ bool td_py_as_layout(PyObject *o, int64_t *layout);         /* false: it is none
 /* A device object, a string or a number: 1, 0 if it is none of these, -1 with an error set. */
 int  td_py_as_device(PyObject *o, td_device *device);
 int  td_py_types_init(PyObject *module);
+
+/* ---- device.c, stream.c */
+td_device  td_py_accelerator(void);                         /* the type of the first device that was loaded; the CPU if there is none */
+td_tensor *td_py_pinned(td_tensor *x, td_device device);    /* x in page-locked memory of the CPU */
+int        td_py_pin_new(td_tensor **x);                    /* the same for what a factory has made, of pin_memory=True; -1 with an exception */
+PyObject  *td_py_pin_memory(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);      /* methods of tensors */
+PyObject  *td_py_is_pinned(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+PyObject  *td_py_record_stream(PyObject *self, PyObject *stream);
+int        td_py_stream_init(PyObject *module);
 int  td_py_size_init(PyObject *module);
 
 /* ---- generator.c, storage.c */
@@ -256,7 +265,7 @@ typedef struct Scratch {
     PyObject   *out;                    /* what out= was: returned (borrowed) */
     int64_t     elements;               /* of all operands: decides about the lock */
     bool        overrides;              /* an argument is of a type with its own __torch_function__ */
-    bool        requires_grad;          /* of a factory */
+    bool        requires_grad, pinned;  /* of a factory */
     int8_t      layout;                 /* that a factory is asked for, -1 if none */
     _Alignas(16) char arena[512];
 } Scratch;
@@ -283,7 +292,7 @@ void td_py_scratch_drop(Scratch *s);
 static inline void td_py_scratch_begin(Scratch *s)
 {
     s->temporaries = 0, s->used = 0, s->blocks = NULL, s->held = NULL, s->out = NULL, s->elements = 0;
-    s->overrides = s->requires_grad = false;
+    s->overrides = s->requires_grad = s->pinned = false;
     s->layout = -1;
 }
 /* The one of `candidate` and `best` that is nearer to `name`; `best`, which may be NULL, if the other isn't near at all. */

@@ -4,6 +4,7 @@
  * "used_..." and calls its deleter at the end. */
 #include "calls_csrc_dlpack.h"
 #include "binding.h"
+#include <tede/device.h>
 #include <tede/dlpack.h>
 
 static void capsule_dropped(PyObject *capsule)
@@ -17,6 +18,28 @@ static void capsule_dropped(PyObject *capsule)
     }
 }
 
+/* What the consumer asks of its stream comes after what was asked of ours.  It names its stream by the device's handle: None, 0 and 1 stand for the first
+ * one, -1 for no order; one that isn't ours can't be made to wait, so the CPU does. */
+static int order_streams(td_device device, PyObject *stream)
+{
+    td_stream *current = device.type > TD_META ? td_stream_current(device) : NULL, *other = current ? td_stream_first(device) : NULL;
+    if (!current)
+        return device.type > TD_META ? -1 : 0;
+    if (stream != Py_None) {
+        void *handle = PyLong_AsVoidPtr(stream);
+        PyErr_Clear();
+        if (handle == (void *)-1)
+            return 0;
+        while (other && handle > (void *)1 && td_stream_handle(other) != handle)
+            other = td_stream_next(other);
+    }
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = other ? td_stream_wait(other, current) : td_stream_synchronize(current);
+    Py_END_ALLOW_THREADS
+    return status;
+}
+
 PyObject *td_py_method_dlpack(PyObject *self, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
@@ -28,6 +51,8 @@ PyObject *td_py_method_dlpack(PyObject *self, PyObject *args, PyObject *kw)
     td_tensor *x = td_py_x(self);
     if (stream != Py_None && td_tensor_device(x).type == TD_CPU && PyLong_AsLong(stream) != -1)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_AssertionError, "stream should be None on cpu.");
+    if (order_streams(td_tensor_device(x), stream))
+        return td_py_raise();
     if (td_requires_grad(x))
         return PyErr_Format(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     if (td_tensor_is_conj(x))
@@ -114,10 +139,20 @@ static PyObject *from_dlpack(PyObject *m, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OO:from_dlpack", names, &source, &device, &copy))
         return NULL;
     td_tensor *x = td_py_from_dlpack(source);
-    if (x && copy == Py_True) {
-        td_tensor *copy = td_py_copy(x);
+    td_device where = TD_DEVICE_NONE;
+    if (x && device != Py_None && td_py_as_device(device, &where) < 0) {
         td_tensor_release(x);
-        return copy ? td_py_wrap(copy) : NULL;
+        return NULL;
+    }
+    const bool moves = x && device != Py_None && (where.type != td_tensor_device(x).type || (where.index >= 0 && where.index != td_tensor_device(x).index));
+    if (moves && copy == Py_False) {
+        td_tensor_release(x);
+        return PyErr_Format(PyExc_ValueError, "cannot move DLTensor from its device to another one without a copy");
+    }
+    if (x && (copy == Py_True || moves)) {
+        td_tensor *copy = moves ? td_py_to(x, td_tensor_dtype(x), where, false, true, TD_MEMORY_FORMAT_NONE) : td_py_copy(x);
+        td_tensor_release(x);
+        return copy ? td_py_wrap(copy) : td_py_raise();
     }
     return x ? td_py_wrap(x) : NULL;
 }

@@ -3,6 +3,7 @@
  * A device is a context manager: entering it puts the default aside on a stack of the thread's, leaving takes it back. */
 #include "binding.h"
 #include <tede/autocast.h>
+#include <tede/device.h>
 #include <tede/modes.h>
 
 const char *td_py_package = "tede";
@@ -139,10 +140,12 @@ static PyObject *set_autocast(PyObject *m, PyObject *args)
 {
     (void)m;
     PyObject *dtype;
-    td_autocast state = {TD_DTYPE_NONE, true};
+    td_autocast state = {TD_DTYPE_NONE, true, TD_CPU};
     int cached;
-    if (!PyArg_ParseTuple(args, "Op", &dtype, &cached))
+    const char *device = "cpu";
+    if (!PyArg_ParseTuple(args, "Op|s", &dtype, &cached, &device))
         return NULL;
+    state.device_type = td_device_find(device);
     if (dtype != Py_None && !td_py_as_dtype(dtype, &state.dtype))
         return PyErr_Format(PyExc_TypeError, "_set_autocast takes a dtype or None");
     state.cached = cached;
@@ -150,10 +153,13 @@ static PyObject *set_autocast(PyObject *m, PyObject *args)
         return td_py_raise();
     Py_RETURN_NONE;
 }
-static PyObject *autocast_dtype(PyObject *m, PyObject *unused)
+static PyObject *autocast_dtype(PyObject *m, PyObject *args)
 {
-    (void)m, (void)unused;
-    td_autocast now = td_autocast_now();
+    (void)m;
+    const char *device = "cpu";
+    if (!PyArg_ParseTuple(args, "|s", &device))
+        return NULL;
+    td_autocast now = td_autocast_now_on(td_device_find(device));
     return Py_NewRef(now.dtype == TD_DTYPE_NONE ? Py_None : td_py_dtype(now.dtype));
 }
 static PyObject *autocast_deeper(PyObject *m, PyObject *by)
@@ -179,7 +185,7 @@ static PyMethodDef functions[] = {
     {"_set_deterministic_fill_uninitialized_memory", set_filling, METH_O, "Whether new memory is filled while it does."},
     {"_get_deterministic_fill_uninitialized_memory", is_filling, METH_NOARGS, "Whether new memory is filled while it does."},
     {"_set_autocast", set_autocast, METH_VARARGS, "The dtype that products compute in, or None, and whether casts are kept: this thread's."},
-    {"_autocast_dtype", autocast_dtype, METH_NOARGS, "The dtype that products compute in, or None: this thread's."},
+    {"_autocast_dtype", autocast_dtype, METH_VARARGS, "The dtype that products compute in, or None: this thread's."},
     {"_autocast_deeper", autocast_deeper, METH_O, "Count the contexts; how deep the thread is."},
     {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS, "Drop the casts of weights that autocast keeps."},
     {"_set_warn_always", set_warn_always, METH_O, "Whether warnings given once per process are given each time."},

@@ -342,13 +342,13 @@ td_tensor *td_py_tensor_from_data(PyObject *data, td_dtype dtype, td_device devi
 
 /* ---- the functions */
 
-typedef struct Options { PyObject *data; td_dtype dtype; td_device device; int requires_grad, copy; bool grad_given; } Options;
+typedef struct Options { PyObject *data; td_dtype dtype; td_device device; int requires_grad, copy; bool grad_given, pinned; } Options;
 
 /* Parse data and the keywords of all constructors; `positional` of dtype and device may follow data. `device` where none is given. */
 static int options(const char *name, const char *first, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
                    int positional, td_device device, Options *o)
 {
-    *o = (Options){NULL, TD_DTYPE_NONE, device, 0, -1, false};
+    *o = (Options){NULL, TD_DTYPE_NONE, device, 0, -1, false, false};
     static const char *const words[] = {NULL, "dtype", "device", "requires_grad", "pin_memory", "copy"};
     PyObject *values[6] = {NULL};
     if (nargs > 1 + positional) {
@@ -391,6 +391,7 @@ static int options(const char *name, const char *first, PyObject *const *args, P
             return PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be bool, not %s", name, words[i],
                                 Py_TYPE(values[i])->tp_name), -1;
     o->requires_grad = values[3] == Py_True;
+    o->pinned = values[4] == Py_True;
     o->grad_given = values[3] && values[3] != Py_None;
     if (values[5] && values[5] != Py_None)
         o->copy = values[5] == Py_True;
@@ -408,7 +409,7 @@ static PyObject *finish(td_tensor *x, const Options *o)
 {
     if (!x)
         return PyErr_Occurred() ? NULL : td_py_raise();
-    if (o->requires_grad && td_py_require_grad(x) < 0) {
+    if ((o->pinned && td_py_pin_new(&x) < 0) || (o->requires_grad && td_py_require_grad(x) < 0)) {
         td_tensor_release(x);
         return NULL;
     }

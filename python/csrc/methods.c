@@ -175,7 +175,6 @@ NOARGS(read_only)
     td_tensor_set_read_only(view);
     return td_py_wrap(view);
 }
-NOARGS(is_pinned) { (void)self, (void)unused; Py_RETURN_FALSE; }
 NOARGS(get_device)
 {
     (void)unused;
@@ -539,7 +538,10 @@ PyMethodDef td_py_methods[] = {
     {"is_inference", is_inference, METH_NOARGS, NULL},
     {"is_read_only", is_read_only, METH_NOARGS, "Whether writing to the tensor is an error."},
     {"read_only", read_only, METH_NOARGS, "A view of the tensor through which, and through whose views, nothing can be written."},
-    {"is_pinned", is_pinned, METH_NOARGS, NULL},
+    {"is_pinned", (PyCFunction)(void (*)(void))td_py_is_pinned, METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"pin_memory", (PyCFunction)(void (*)(void))td_py_pin_memory, METH_FASTCALL | METH_KEYWORDS,
+     "pin_memory(device=None): the tensor in page-locked memory, from which an accelerator copies while the CPU goes on."},
+    {"record_stream", td_py_record_stream, METH_O, "Its memory isn't reused before what the stream has been asked for is done."},
     {"get_device", get_device, METH_NOARGS, NULL},
     {"untyped_storage", untyped_storage, METH_NOARGS, "The bytes beneath."},
     {"is_contiguous", WORDS(is_contiguous), NULL},

@@ -134,13 +134,14 @@ static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
     TD_PY_WORK(held, failed = td_op_call(o->op, s->values, results));
     if (TD_UNLIKELY(held))
         hold(o->info, s->values, td_tensor_release);
-    bool requires_grad = s->requires_grad;
+    bool requires_grad = s->requires_grad, pinned = s->pinned;
     PyObject *out = s->out;
     if (s->temporaries || s->blocks || s->held)
         td_py_scratch_drop(s);
     if (TD_UNLIKELY(failed))
         return td_py_raise();
-    if (TD_UNLIKELY(requires_grad) && results[0].kind == TD_VALUE_TENSOR && td_py_require_grad(results[0].tensor) < 0) {
+    if (TD_UNLIKELY(requires_grad | pinned) && results[0].kind == TD_VALUE_TENSOR &&
+        ((pinned && td_py_pin_new((td_tensor **)&results[0].tensor) < 0) || (requires_grad && td_py_require_grad(results[0].tensor) < 0))) {
         td_values_release(results, o->info->n_results);
         return NULL;
     }

@@ -44,7 +44,7 @@ void td_py_scratch_drop(Scratch *s)
         PyMem_Free(block);
     }
     s->temporaries = 0, s->used = 0, s->elements = 0;
-    s->overrides = s->requires_grad = false;
+    s->overrides = s->requires_grad = s->pinned = false;
     s->layout = -1;
 }
 
@@ -350,8 +350,10 @@ static int factory_keyword(PyObject *name, PyObject *value, Scratch *s)
         s->requires_grad = value == Py_True;
         return 1;
     }
-    if (PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0)
+    if (PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0) {
+        s->pinned = value == Py_True;
         return PyBool_Check(value) || value == Py_None;
+    }
     if (PyUnicode_CompareWithASCIIString(name, "layout") == 0) {
         int64_t layout = -1;
         if (value != Py_None && !td_py_as_layout(value, &layout))
@@ -446,6 +448,8 @@ int td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyOb
                     found = 0;
                 else
                     found = convert(o, index, value, s), seen |= UINT64_C(1) << index;
+                if (o->factory && value == Py_True && PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0)
+                    s->pinned = true;
             }
             if (found <= 0)
                 goto failed;

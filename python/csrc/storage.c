@@ -3,6 +3,7 @@
  * Note [One object per storage]
  * Pickling and `is` want the same Python object for the same storage, so `live` maps a storage's address to the object
  * that holds it, without a count; the object takes itself out when it goes. */
+#include "calls_csrc_storage.h"
 #include "binding.h"
 #include <tede/layout.h>
 #include <tede/weak.h>
@@ -65,6 +66,16 @@ PyObject *td_py_storage(td_tensor *x)
     return self;
 }
 
+/* The bytes of one storage to another of the same size, wherever they are. */
+static int copy_bytes(td_storage *to, td_storage *from)
+{
+    int64_t n = (int64_t)td_storage_nbytes(from), step = 1;
+    td_tensor *target = td_tensor_over(to, 0, 1, &n, &step, TD_U8), *source = td_tensor_over(from, 0, 1, &n, &step, TD_U8);
+    int status = td_copy_from_(target, source, false);
+    td_tensor_release(target);
+    td_tensor_release(source);
+    return status;
+}
 static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"size", "device", NULL};
@@ -90,8 +101,14 @@ static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     if (n < 0)
         return PyErr_Format(PyExc_RuntimeError, "UntypedStorage: a size of %lld bytes is negative", (long long)n);
     td_storage *s = td_storage_new(where, (size_t)n);
-    if (s && bytes.buf && td_storage_data(s))
-        memcpy(td_storage_data(s), bytes.buf, (size_t)n);
+    if (s && bytes.buf && n) {
+        td_storage *from = td_storage_from_memory(bytes.buf, (size_t)n, (td_device){TD_CPU, -1}, NULL, NULL);
+        if (!from || (td_storage_data(s) && copy_bytes(s, from))) {
+            td_storage_release(s);
+            s = NULL;
+        }
+        td_storage_release(from);
+    }
     if (bytes.buf)
         PyBuffer_Release(&bytes);
     return wrap_as(type, s);
@@ -161,8 +178,10 @@ static PyObject *clone_of(PyObject *self, PyObject *unused)
     if (refused(self, "call clone()"))
         return NULL;
     td_storage *s = storage(self), *copy = td_storage_new(td_storage_device(s), td_storage_nbytes(s));
-    if (copy && td_storage_data(s))
-        memcpy(td_storage_data(copy), td_storage_data(s), td_storage_nbytes(s));
+    if (copy && td_storage_nbytes(s) && td_storage_data(s) && copy_bytes(copy, s)) {
+        td_storage_release(copy);
+        copy = NULL;
+    }
     return wrap(copy);
 }
 static PyObject *same(PyObject *self, void *unused)
@@ -173,8 +192,10 @@ static PyObject *same(PyObject *self, void *unused)
 static PyObject *tolist(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    char name[32];
     if (td_storage_device(storage(self)).type != TD_CPU)
-        return PyErr_Format(PyExc_NotImplementedError, "Not available for 'meta' device type");
+        return PyErr_Format(PyExc_NotImplementedError, "Not available for '%s' device type",
+                            td_device_str((td_device){td_storage_device(storage(self)).type, -1}, name));
     PyObject *bytes = PyBytes_FromStringAndSize(td_storage_data(storage(self)), (Py_ssize_t)td_storage_nbytes(storage(self)));
     PyObject *list = bytes ? PySequence_List(bytes) : NULL;
     Py_XDECREF(bytes);
@@ -191,8 +212,10 @@ static Py_ssize_t length(PyObject *self)
 }
 static PyObject *item(PyObject *self, Py_ssize_t i)
 {
+    char name[32];
     if (td_storage_device(storage(self)).type != TD_CPU)
-        return PyErr_Format(PyExc_NotImplementedError, "Not available for 'meta' device type");
+        return PyErr_Format(PyExc_NotImplementedError, "Not available for '%s' device type",
+                            td_device_str((td_device){td_storage_device(storage(self)).type, -1}, name));
     if (i < 0 || i >= length(self))
         return PyErr_Format(PyExc_IndexError, "storage index out of range");
     return PyLong_FromLong(((uint8_t *)td_storage_data(storage(self)))[i]);

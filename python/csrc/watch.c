@@ -6,6 +6,7 @@
  * and strides of an iteration, or the tensor of a copy.  Tensors are described by tuples: an object would keep its tensor alive, and
  * so change what is watched. */
 #include "binding.h"
+#include <tede/device.h>
 #include <tede/layout.h>
 #include <tede/autograd_nodes.h>
 #include <tede/trace.h>
@@ -78,7 +79,7 @@ static PyObject *described_value(const td_value *v)
     }
 }
 
-static PyObject *details(const td_event *e)
+static PyObject *details(const td_trace_event *e)
 {
     PyObject *result = NULL;
     if (e->kind == TD_EVENT_CALL || e->kind == TD_EVENT_RETURN) {
@@ -115,7 +116,7 @@ static PyObject *details(const td_event *e)
     return NULL;
 }
 
-static void on_event(const td_event *e, void *context)
+static void on_event(const td_trace_event *e, void *context)
 {
     (void)context;
     if (!(wanted >> e->kind & 1))
@@ -185,6 +186,11 @@ static PyObject *key_names(PyObject *m, PyObject *unused)
     for (size_t i = 0; names && i < sizeof keys / sizeof *keys; i++)
         if (name_key(names, keys[i].bit, keys[i].name) < 0)
             Py_CLEAR(names);
+    for (int type = TD_META + 1; names && type < TD_DEVICE_TYPES; type++) {
+        char name[32];
+        if (td_device_count(type) && name_key(names, type, td_device_str((td_device){(int8_t)type, -1}, name)) < 0)
+            Py_CLEAR(names);
+    }
     for (int layout = TD_STRIDED + 1; names && layout < TD_LAYOUTS; layout++) {
         const td_layout_kind *kind = td_layout_describe(layout);
         if (kind && !kind->family && name_key(names, td_layout_key(layout), kind->title ? kind->title : kind->name) < 0)

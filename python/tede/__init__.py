@@ -93,7 +93,7 @@ _WRITTEN.update({name: "_schema_types" for name in (
     "Type", *(kind + "Type" for kind in ("Any", "Bool", "Complex", "DeviceObj", "Float", "Int", "None", "Number", "PyObject", "StreamObj",
                                          "String", "SymBool", "SymInt", "Tensor", "Optional", "List", "Tuple", "Dict", "Future",
                                          "Await", "RRef")))})
-_WRITTEN.update(Tag="_tags", cond="_higher_order_ops", while_loop="_higher_order_ops", Stream="cpu", Event="cpu", Future="futures")
+_WRITTEN.update(Tag="_tags", cond="_higher_order_ops", while_loop="_higher_order_ops", Stream="_C", Event="_C", _register_device_module="_devices", Future="futures")
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 lobpcg="_lobpcg", compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func", _nnpack_available="_VF", load_device="_devices", get_include="config")
@@ -320,9 +320,13 @@ def is_warn_always_enabled():
 
 def get_device_module(device=None):
     """The module of a device's kind: tede.cpu, tede.cuda, ..."""
-    kind = _C.device(device).type if device is not None else "cpu"
+    if device is None:
+        kind = str(__getattr__("accelerator").current_accelerator() or "cpu")
+    else:
+        kind = _C.device(device).type
+    module = globals().get(kind)
     try:
-        return __getattr__(kind)
+        return module if module is not None else __getattr__(kind)
     except AttributeError:
         raise RuntimeError(f"Invalid device module '{kind}'") from None
 

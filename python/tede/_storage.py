@@ -161,11 +161,16 @@ class UntypedStorage(_C.StorageBase):
             raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes")
         if self.device.type == source.device.type == "cpu":
             memoryview(self)[:] = memoryview(source)
+        elif self.device.type != "meta":
+            self._bytes().copy_(source._bytes(), non_blocking=bool(non_blocking))
         return self
 
     def fill_(self, value):
         self._check_bytes("call fill_()")
-        self[:] = int(value)
+        if self.device.type == "cpu":
+            self[:] = int(value)
+        else:
+            self._bytes().fill_(int(value))
         return self
 
     def element_size(self):
@@ -209,11 +214,14 @@ class UntypedStorage(_C.StorageBase):
         region = self._region()
         return region is not None and region.shared
 
+    def _bytes(self):
+        return _C.tensor([], dtype=_C.uint8, device=self.device).set_(self)
+
     def is_pinned(self, device=None):
-        return False
+        return self.device.type == "cpu" and self._bytes().is_pinned(device)
 
     def pin_memory(self, device=None):
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+        return self._bytes().pin_memory(device).untyped_storage()
 
     @property
     def filename(self):

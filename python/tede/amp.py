@@ -1,6 +1,7 @@
 """Mixed precision: autocast, which casts operands of products to a half type, and GradScaler, which scales losses.
 
-On the CPU autocast is real, with bfloat16 or float16. For devices that aren't there it is off, with PyTorch's warning.
+On the CPU and on devices that are loaded autocast is real, with bfloat16 or float16. For devices that aren't there it is off, with
+PyTorch's warning.
 """
 import collections
 import enum
@@ -29,12 +30,16 @@ def is_autocast_available(device_type):
     if not isinstance(device_type, str):
         raise TypeError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     _C.device(device_type)
-    return device_type in _defaults
+    return device_type in _defaults or _is_there(device_type)
+
+
+def _is_there(device_type):
+    return device_type == "cpu" or device_type != "meta" and _C._device_count(device_type) > 0
 
 
 def _enabled(device_type):
-    if device_type == "cpu":        # the library's, which workers of a backward pass take over
-        return _C._autocast_dtype() is not None
+    if _is_there(device_type):      # the library's, which workers of a backward pass take over
+        return _C._autocast_dtype(device_type) is not None
     return getattr(_state, device_type, False)
 
 
@@ -45,22 +50,26 @@ def is_autocast_enabled(device_type="cuda"):
 def set_autocast_enabled(device_type, enabled=None):
     if enabled is None:
         device_type, enabled = "cuda", device_type
-    if device_type != "cpu":
-        setattr(_state, device_type, bool(enabled))
+    if _is_there(device_type):
+        _apply(device_type, bool(enabled), get_autocast_dtype(device_type))
     else:
-        _apply(bool(enabled), get_autocast_dtype("cpu"))
+        setattr(_state, device_type, bool(enabled))
 
 
 def get_autocast_dtype(device_type):
-    if device_type == "cpu" and _enabled("cpu"):
-        return _C._autocast_dtype()
-    return getattr(_state, device_type + "_dtype", _defaults[device_type])
+    if _is_there(device_type):
+        if (dtype := _C._autocast_dtype(device_type)) is not None:
+            return dtype
+        default = _defaults.get(device_type, _C.float16)
+    else:
+        default = _defaults[device_type]
+    return getattr(_state, device_type + "_dtype", default)
 
 
 def set_autocast_dtype(device_type, dtype):
     setattr(_state, device_type + "_dtype", dtype)
-    if device_type == "cpu":
-        _apply(_enabled("cpu"), dtype)
+    if _is_there(device_type):
+        _apply(device_type, _enabled(device_type), dtype)
 
 
 def is_autocast_cache_enabled():
@@ -69,7 +78,7 @@ def is_autocast_cache_enabled():
 
 def set_autocast_cache_enabled(enabled):
     _state.cache = enabled
-    _apply(_enabled("cpu"), get_autocast_dtype("cpu"))
+    _apply("cpu", _enabled("cpu"), get_autocast_dtype("cpu"))
 
 
 def autocast_increment_nesting():
@@ -80,8 +89,8 @@ def autocast_decrement_nesting():
     return _C._autocast_deeper(-1)
 
 
-def _apply(enabled, dtype):
-    _C._set_autocast(dtype if enabled else None, is_autocast_cache_enabled())
+def _apply(device_type, enabled, dtype):
+    _C._set_autocast(dtype if enabled else None, is_autocast_cache_enabled(), device_type)
 
 
 class autocast:
@@ -91,18 +100,20 @@ class autocast:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         _C.device(device_type)
-        if device_type not in _defaults:
+        if not is_autocast_available(device_type):
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
         self.device, self.fast_dtype = device_type, dtype or get_autocast_dtype(device_type)
-        if enabled and device_type == "cuda":
+        there = _is_there(device_type)
+        if enabled and device_type == "cuda" and not there:
             warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2)
             enabled = False
-        elif enabled and device_type != "cpu":
+        elif enabled and not there:
             warnings.warn(f"User provided device_type of '{device_type}', but {device_type.upper()} is not available. Disabling",
                           stacklevel=2)
             enabled = False
         if enabled and self.fast_dtype not in (_C.bfloat16, _C.float16):
-            warnings.warn("In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only "
+            title = device_type.upper()
+            warnings.warn(f"In {title} autocast, but the target dtype is not supported. Disabling autocast.\n{title} Autocast only "
                           "supports dtype of torch.bfloat16, torch.float16 currently.", stacklevel=2)
             enabled = False
         self._enabled = enabled
@@ -123,11 +134,12 @@ class autocast:
     def _set(self, enabled, dtype, cache):
         setattr(_state, self.device + "_dtype", dtype)
         _state.cache = cache
-        if self.device == "cpu":
-            _apply(enabled, dtype)
-        else:
+        if not _is_there(self.device):
             setattr(_state, self.device, enabled)
-            _apply(_enabled("cpu"), get_autocast_dtype("cpu"))
+            enabled, dtype = _enabled("cpu"), get_autocast_dtype("cpu")
+            _apply("cpu", enabled, dtype)
+        else:
+            _apply(self.device, enabled, dtype)
 
     def __call__(self, func):
         @functools.wraps(func)
@@ -225,7 +237,7 @@ class GradScaler:
     def __init__(self, device="cuda", init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000,
                  enabled=True):
         self._device, self._enabled = device, enabled
-        if enabled and device == "cuda":
+        if enabled and device == "cuda" and not _is_there(device):
             warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2)
             self._enabled = False
         if self._enabled:

@@ -20,7 +20,8 @@ SafetensorError = ValueError            # what a malformed file raises
 
 def save_file(tensors, filename, metadata=None):
     """Write a dict of tensors, and a dict of strings, to `filename`."""
-    _C._safetensors_save(filename, dict(tensors), metadata)
+    here = {name: x.cpu() if isinstance(x, _C.Tensor) and x.device.type not in ("cpu", "meta") else x for name, x in dict(tensors).items()}
+    _C._safetensors_save(filename, here, metadata)
 
 
 def load_file(filename, device="cpu", *, backend="mmap", read_only=False):

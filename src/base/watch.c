@@ -15,7 +15,7 @@ bool td_set_strict_views(bool on)
     return before;
 }
 
-void td_emit(td_event *event)
+void td_emit(td_trace_event *event)
 {
     td_watch_state state = td_watch_now;
     struct timespec now;

@@ -12,12 +12,12 @@ extern TD_TLS td_watch_state td_watch_now;
 
 static inline bool td_watched(void) { return TD_UNLIKELY(td_watch_now.watcher != NULL); }
 /* Fills in the time and passes the event to the watcher.  Only if td_watched(). */
-void td_emit(td_event *event);
+void td_emit(td_trace_event *event);
 /* The short forms for events of several sites. */
 #define TD_EMIT(...)                                                                                                   \
     do {                                                                                                               \
         if (td_watched())                                                                                              \
-            td_emit(&(td_event){__VA_ARGS__});                                                                         \
+            td_emit(&(td_trace_event){__VA_ARGS__});                                                                         \
     } while (0)
 
 /* Begin or end watching on this thread: what belongs to base.  Allocations are events only while it is on. */

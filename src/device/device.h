@@ -40,8 +40,6 @@ int   td_device_block_used_on(void *block, td_stream *stream);
 void *td_pinned_new(td_device device, size_t nbytes);
 void  td_pinned_free(void *block);
 int   td_pinned_used_on(void *block, td_stream *stream);
-/* Return unused page-locked memory to the device. */
-void  td_pinned_empty(void);
 
 /* ---- copies of bytes, ordered on the current stream of the device that takes part; between two indices, of the target.
  * `later`: memory on the CPU is page-locked and stays until the stream has passed. */

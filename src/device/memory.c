@@ -201,7 +201,9 @@ static size_t segment_bytes(size_t bytes)
 static void note_reserved(pool *p, size_t bytes)
 {
     p->stats.reserved += bytes;
-    p->stats.segments++;
+    p->stats.total_reserved += bytes;
+    if (++p->stats.segments > p->stats.peak_segments)
+        p->stats.peak_segments = p->stats.segments;
     if (p->stats.reserved > p->stats.peak_reserved)
         p->stats.peak_reserved = p->stats.reserved;
 }
@@ -223,7 +225,9 @@ static void release_segments(pool *p)
                 take_free(a, b);
                 library->free(p->device, b->start, b->bytes);
                 p->stats.reserved -= b->bytes;
+                p->stats.total_returned += b->bytes;
                 p->stats.segments--;
+                p->stats.device_frees++;
                 drop_record(p, b);
             }
     }
@@ -359,7 +363,8 @@ static void *take(pool *p, td_stream *stream, size_t nbytes)
     b->next = p->table[at];
     p->table[at] = b;
     p->n_live++;
-    p->stats.blocks++;
+    if (++p->stats.blocks > p->stats.peak_blocks)
+        p->stats.peak_blocks = p->stats.blocks;
     p->stats.allocations++;
     p->stats.allocated += b->bytes;
     p->stats.total_allocated += b->bytes;
@@ -425,6 +430,7 @@ void td_device_block_free(td_device device, void *start, size_t nbytes)
         b->next = NULL;
         p->n_live--;
         p->stats.blocks--;
+        p->stats.frees++;
         p->stats.allocated -= b->bytes;
         p->stats.total_freed += b->bytes;
         for (user *u = b->users; u; u = u->next)
@@ -496,6 +502,8 @@ int td_device_memory_reset_peak(td_device device)
     pthread_mutex_lock(&p->lock);
     p->stats.peak_allocated = p->stats.allocated;
     p->stats.peak_reserved = p->stats.reserved;
+    p->stats.peak_blocks = p->stats.blocks;
+    p->stats.peak_segments = p->stats.segments;
     pthread_mutex_unlock(&p->lock);
     return 0;
 }

@@ -105,7 +105,7 @@ int td_pinned_used_on(void *start, td_stream *stream)
     return status;
 }
 
-void td_pinned_empty(void)
+void td_pinned_empty_cache(void)
 {
     pthread_mutex_lock(&lock);
     for (int power = 0; power < POWERS; power++)

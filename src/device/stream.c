@@ -85,7 +85,7 @@ td_stream *td_stream_new(td_device device, int priority)
         *found = (td_stream){.device = first->device, .priority = priority, .id = last->id + 1, .refcount = 1};
         found->handle = library->stream_new(first->device, priority);
         if (found->handle) {
-            last->next = found;
+            __atomic_store_n(&last->next, found, __ATOMIC_RELEASE);
         } else {
             free(found);
             found = NULL;
@@ -109,6 +109,9 @@ void td_stream_release(td_stream *stream)
     if (stream)
         __atomic_fetch_sub(&stream->refcount, 1, __ATOMIC_ACQ_REL);
 }
+
+/* Streams are only ever added, at the end. */
+td_stream *td_stream_next(const td_stream *stream) { return __atomic_load_n(&stream->next, __ATOMIC_ACQUIRE); }
 
 td_device td_stream_device(const td_stream *stream) { return stream->device; }
 int64_t   td_stream_id(const td_stream *stream) { return stream->id; }
@@ -169,6 +172,8 @@ void td_event_release(td_event *event)
 int td_event_record(td_event *event, td_stream *stream)
 {
     const td_device_library *library = td_device_of(event->device.type);
+    if (!event->handle && stream->device.type == event->device.type)
+        event->device = stream->device;
     if (stream->device.type != event->device.type || stream->device.index != event->device.index) {
         char a[32], b[32];
         return td_error(TD_E_RUNTIME, "Event device %s does not match recording stream's device %s.", td_device_str(event->device, a),

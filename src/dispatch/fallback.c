@@ -6,13 +6,18 @@
 #include "calls_dispatch_fallback.h"
 #include <tede/kernel.h>
 #include "base/random.h"
+#include "base/watch.h"
 #include "dispatch/op.h"
 #include "dispatch/spec.h"
 #include "tensor/device.h"
 
 static int64_t taken;
 
-void td_cpu_fallback_note(void) { __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED); }
+void td_cpu_fallback_note(const td_op *op, td_device device, const char *why, int64_t bytes)
+{
+    __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
+    TD_EMIT(.kind = TD_EVENT_FALLBACK, .op = op, .name = why, .numbers = {device.type, bytes});
+}
 
 int64_t td_cpu_fallback_count(void) { return __atomic_load_n(&taken, __ATOMIC_RELAXED); }
 
@@ -26,6 +31,7 @@ typedef struct marshalled_call {
     td_value   *values;
     td_tensor **members;
     size_t      bytes;
+    int64_t     copied;         /* bytes to the CPU */
 } marshalled_call;
 
 static int count_tensors(const td_value *v)
@@ -48,6 +54,7 @@ static td_tensor *fetch(marshalled_call *t, td_tensor *x, bool written)
     td_tensor *here = td_host_copy(x);
     if (!here)
         return NULL;
+    t->copied += here->numel * (int64_t)td_itemsize(here);
     t->pairs[t->n_pairs++] = (pair){x, here, written};
     return here;
 }
@@ -70,7 +77,7 @@ static int prepare(marshalled_call *t, const td_op *op, const td_value *argument
     td_tensor **members = t->members;
     for (size_t i = 0; i < n; i++) {
         const td_value *v = &arguments[i];
-        const bool written = info->arguments[i].is_mutable;
+        const bool written = info->arguments[i].is_mutable || info->arguments[i].is_updated;
         t->values[i] = *v;
         for (int k = 0; k < count_tensors(v); k++) {
             td_tensor *x = v->kind == TD_VALUE_TENSOR ? v->tensor : v->tensors[k];
@@ -153,11 +160,12 @@ int td_cpu_fallback(const td_op *op, td_keyset keys, const td_value *arguments, 
 {
     (void)context;
     marshalled_call t = {0};
-    td_cpu_fallback_note();
     if (td_check_same_device(op, arguments))
         return -1;
     int status = prepare(&t, op, arguments);
     if (status == 0) {
+        td_cpu_fallback_note(op, t.device, td_op_has_kernel(op, TD_KEY_DENSE, t.device.type) ? "the device's kernel doesn't take these operands"
+                                                                                                : "the device has no kernel for it", t.copied);
         td_generator *before = td_default_stand_in(td_device_generator(t.device));
         status = td_op_call_keys(op, (keys & ~TD_KEYS_DEVICES) | TD_KEYSET(TD_CPU), t.values, results);
         td_default_stand_in(before);

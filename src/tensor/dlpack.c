@@ -29,13 +29,13 @@ static const uint8_t codes[TD_DTYPES] = {
 
 int td_dlpack_device(td_device device, int32_t *type, int32_t *id)
 {
-    char name[32];
     *id = device.index > 0 ? device.index : 0;
     switch (device.type) {
     case TD_CPU: *type = TD_DL_CPU; return 0;
     case TD_CUDA: *type = TD_DL_CUDA; return 0;
     case TD_OPENCL: *type = TD_DL_OPENCL; return 0;
-    default: return td_error(TD_E_RUNTIME, "Cannot pack tensors on %s", td_device_str(device, name));
+    case TD_META: return td_error(TD_E_RUNTIME, "Cannot pack tensors on meta");
+    default: *type = TD_DL_EXTENSION; return 0;
     }
 }
 
@@ -134,13 +134,16 @@ static td_dtype dtype_of(const td_dl_tensor *t)
     return TD_DTYPE_NONE;
 }
 
-static td_tensor *import(const td_dl_tensor *t, void (*release)(void *), void *context)
+/* `own`: the tensor that this library has exported so, or NULL. */
+static td_tensor *import(const td_dl_tensor *t, const exported *own, void (*release)(void *), void *context)
 {
     td_device device = {TD_CPU, -1};
     td_dtype dtype = dtype_of(t);
     if (dtype == TD_DTYPE_NONE)
         return NULL;
-    if (t->device_type == TD_DL_CUDA || t->device_type == TD_DL_OPENCL)
+    if (own)
+        device = own->owner->device;
+    else if (t->device_type == TD_DL_CUDA || t->device_type == TD_DL_OPENCL)
         device = (td_device){t->device_type == TD_DL_CUDA ? TD_CUDA : TD_OPENCL, (int8_t)t->device_id};
     else if (t->device_type != TD_DL_CPU && t->device_type != TD_DL_CUDA_HOST)
         return td_fail(TD_E_RUNTIME, "Unsupported device_type: %" PRId32, t->device_type);
@@ -163,7 +166,7 @@ static void release_versioned(void *context)
 
 td_tensor *td_dlpack_import(td_dl_managed *managed)
 {
-    return import(&managed->tensor, release_managed, managed);
+    return import(&managed->tensor, managed->deleter == drop_managed ? managed->manager : NULL, release_managed, managed);
 }
 
 td_tensor *td_dlpack_import_versioned(td_dl_versioned *managed)
@@ -171,7 +174,7 @@ td_tensor *td_dlpack_import_versioned(td_dl_versioned *managed)
     if (managed->major != 1)
         return td_fail(TD_E_RUNTIME, "Unsupported DLPack version %" PRIu32 ".%" PRIu32 ": this library speaks 1.x",
                        managed->major, managed->minor);
-    td_tensor *x = import(&managed->tensor, release_versioned, managed);
+    td_tensor *x = import(&managed->tensor, managed->deleter == drop_versioned ? managed->manager : NULL, release_versioned, managed);
     if (x && managed->flags & TD_DL_READ_ONLY)
         x->storage->flags |= TD_STORAGE_READONLY;
     return x;

@@ -9,6 +9,15 @@
 #include "dispatch/op.h"
 #include "trace/record.h"
 
+/* What is registered for a slot: the kernel, or the function behind one that boxes its arguments, as of a plug-in; NULL if nothing is. */
+static const void *kernel_of(const td_op *op, int slot)
+{
+    td_kernel kernel = __atomic_load_n(&op->kernels[slot], __ATOMIC_RELAXED);
+    td_boxed_entry **boxed = kernel == op->from_boxed ? __atomic_load_n(&op->boxed, __ATOMIC_ACQUIRE) : NULL;
+    const td_boxed_entry *entry = boxed ? __atomic_load_n(&boxed[slot], __ATOMIC_ACQUIRE) : NULL;
+    return entry && entry->kernel ? (const void *)(uintptr_t)entry->kernel : (const void *)(uintptr_t)kernel;
+}
+
 static int watched_call(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)context;
@@ -16,9 +25,9 @@ static int watched_call(const td_op *op, td_keyset keys, const td_value *argumen
         return td_recorded_call(op, keys, arguments, results);
     td_keyset below = keys & ~TD_KEYSET(TD_KEY_TRACING);
     const int device = __builtin_ctzll((below & TD_KEYS_DEVICES) | TD_KEYSET(TD_DEVICE_TYPES - 1));
-    td_kernel kernel = __atomic_load_n(&op->kernels[td_key_slot(TD_KEY_DENSE, device)], __ATOMIC_RELAXED);
+    const void *kernel = kernel_of(op, td_key_slot(TD_KEY_DENSE, device));
     TD_EMIT(.kind = TD_EVENT_CALL, .op = op, .name = op->info.name, .keys = below,
-            .pointer = (const void *)(uintptr_t)(kernel ? kernel : op->composite), .n = op->info.n_arguments, .values = arguments);
+            .pointer = kernel ? kernel : (const void *)(uintptr_t)op->composite, .n = op->info.n_arguments, .values = arguments);
     int status = td_op_call_keys(op, below, arguments, results);
     TD_EMIT(.kind = TD_EVENT_RETURN, .op = op, .name = op->info.name, .keys = below,
             .n = status == 0 ? op->info.n_results : 0, .values = results);

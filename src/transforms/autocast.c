@@ -19,7 +19,10 @@
 
 typedef struct kept { td_tensor *source, *cast; uint32_t version; bool recorded; struct kept *next; } kept;
 
-static _Thread_local td_autocast now = {TD_DTYPE_NONE, true};
+static _Thread_local struct state {
+    int8_t dtypes[TD_DEVICE_TYPES];         /* by the type of device whose operands are cast */
+    bool   cached;
+} now = {{[0 ... TD_DEVICE_TYPES - 1] = TD_DTYPE_NONE}, true};
 static _Thread_local int   depth;
 static _Thread_local kept *casts;
 
@@ -38,7 +41,7 @@ void td_autocast_clear_cache(void)
 
 static bool eligible(const td_tensor *x)
 {
-    return x != TD_NONE && x->device.type == TD_CPU && td_dtype_is_floating((td_dtype)x->dtype) && x->dtype != TD_F64;
+    return x != TD_NONE && now.dtypes[x->device.type] != TD_DTYPE_NONE && td_dtype_is_floating((td_dtype)x->dtype) && x->dtype != TD_F64;
 }
 
 static kept **find(const td_tensor *x)
@@ -77,9 +80,9 @@ static td_tensor *cast_kept(td_tensor *x, td_dtype dtype)
 
 static td_tensor *cast(td_frame *f, td_tensor *x, td_dtype dtype)
 {
-    if (!eligible(x) || x->dtype == dtype)
+    if (x->dtype == dtype)
         return x;
-    const bool keep = now.cached && depth && dtype == now.dtype && x->dtype == TD_F32 && x->flags & TD_FLAG_REQUIRES_GRAD &&
+    const bool keep = now.cached && depth && dtype == (td_dtype)now.dtypes[x->device.type] && x->dtype == TD_F32 && x->flags & TD_FLAG_REQUIRES_GRAD &&
                       !x->base && !td_wrapped_of(x) && !(x->flags & TD_FLAG_INFERENCE);
     return td_frame_keep(f, keep ? cast_kept(x, dtype) : td_to(x, dtype));
 }
@@ -97,15 +100,15 @@ static int cast_all(td_frame *f, td_autocast_policy how)
 {
     if (how == TD_AUTOCAST_AS_IT_IS)
         return 0;
-    td_dtype dtype = how == TD_AUTOCAST_FP32 ? TD_F32 : now.dtype;
+    bool wide = how == TD_AUTOCAST_FP32;
     td_tensor **x;
     for (int i = 0; how == TD_AUTOCAST_PROMOTE && i < f->count; i++)
         for (int k = 0; (x = member(f, i, k)); k++)
             if (eligible(*x) && (*x)->dtype == TD_F32)
-                dtype = TD_F32;
+                wide = true;
     for (int i = 0; i < f->count; i++)
         for (int k = 0; (x = member(f, i, k)); k++)
-            if (!(*x = cast(f, *x, dtype)))
+            if (eligible(*x) && !(*x = cast(f, *x, wide ? TD_F32 : (td_dtype)now.dtypes[(*x)->device.type])))
                 return -1;
     return 0;
 }
@@ -137,7 +140,7 @@ int td_autocast_register(const td_op *op)
 
 static void swap_state(void *state)
 {
-    td_autocast *other = state, mine = now;
+    struct state *other = state, mine = now;
     now = *other;
     *other = mine;
 }
@@ -153,16 +156,28 @@ static int register_all(void)
     return td_backward_carry(&(td_carried_state){sizeof now, swap_state, NULL, NULL});
 }
 
-td_autocast td_autocast_now(void) { return now; }
+td_autocast td_autocast_now(void) { return td_autocast_now_on(TD_CPU); }
+
+td_autocast td_autocast_now_on(int device_type)
+{
+    const bool known = device_type >= 0 && device_type < TD_DEVICE_TYPES;
+    return (td_autocast){known ? (td_dtype)now.dtypes[device_type] : TD_DTYPE_NONE, now.cached, device_type};
+}
 
 int td_autocast_set(td_autocast state)
 {
     static td_once once;
     if (state.dtype != TD_DTYPE_NONE && td_once_run(&once, register_all) != 0)
         return -1;
-    now = state;
+    if (state.device_type < 0 || state.device_type >= TD_DEVICE_TYPES)
+        return td_error(TD_E_VALUE, "autocast: there is no type %d of devices", state.device_type);
+    now.dtypes[state.device_type] = (int8_t)state.dtype;
+    now.cached = state.cached;
+    bool on = false;
+    for (int type = 0; type < TD_DEVICE_TYPES; type++)
+        on |= now.dtypes[type] != TD_DTYPE_NONE;
     td_masks_now.include &= ~TD_KEYSET(TD_KEY_AUTOCAST);
-    if (state.dtype != TD_DTYPE_NONE)
+    if (on)
         td_masks_now.include |= TD_KEYSET(TD_KEY_AUTOCAST);
     return 0;
 }
@@ -177,8 +192,8 @@ int td_autocast_deeper(int by)
 
 int td_autocast_begin(td_autocast *before, td_dtype dtype, bool cached)
 {
-    td_autocast was = now;
-    if (td_autocast_set((td_autocast){dtype, cached}) != 0)
+    td_autocast was = td_autocast_now();
+    if (td_autocast_set((td_autocast){dtype, cached, TD_CPU}) != 0)
         return -1;
     td_autocast_deeper(1);
     *before = was;

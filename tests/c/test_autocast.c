@@ -65,3 +65,19 @@ TD_TEST(losses_compute_in_float32_and_an_inner_off_holds_until_its_end)
     CHECK(td_tensor_dtype(TRY(loss)) == TD_F32 && td_tensor_dtype(TRY(low)) == TD_BF16);
     CHECK(td_tensor_dtype(TRY(plain)) == TD_F32 && td_tensor_dtype(TRY(again)) == TD_BF16);
 }
+
+TD_TEST(each_type_of_device_has_a_state)
+{
+    AUTO x = TRY(square(TD_F32, false));
+    td_autocast other = {TD_F16, true, TD_CUDA};
+    CHECK(TRY(td_autocast_set(other)) == 0);
+    AUTO y = td_mm(x, x);                               /* on the CPU, where it is off */
+    CHECK(td_autocast_now_on(TD_CUDA).dtype == TD_F16 && td_autocast_now().dtype == TD_DTYPE_NONE);
+    AUTO z = products(x, x, TD_BF16);
+    CHECK(td_autocast_now_on(TD_CUDA).dtype == TD_F16 && td_autocast_now().dtype == TD_DTYPE_NONE);
+    other.dtype = TD_DTYPE_NONE;
+    CHECK(td_autocast_set(other) == 0);
+    CHECK(td_tensor_dtype(TRY(y)) == TD_F32 && td_tensor_dtype(TRY(z)) == TD_BF16);
+    other.device_type = 1000;
+    CHECK_FAILS(td_autocast_set(other) ? NULL : &other, TD_E_VALUE, "no type 1000");
+}

@@ -142,6 +142,8 @@ TD_TEST(a_freed_block_is_the_next_one_of_its_stream)
     CHECK(stats().allocated == 1024 && stats().reserved == 2 * MIB && stats().blocks == 1);
     td_storage_release(x);
     CHECK(stats().allocated == 0 && stats().reserved == 2 * MIB);
+    CHECK(stats().peak_blocks == 1 && stats().total_reserved >= 2 * MIB && stats().total_reserved - stats().total_returned == stats().reserved);
+    CHECK(stats().allocations - stats().frees == stats().blocks && stats().device_allocations - stats().device_frees == stats().segments);
     BLOCK again = td_storage_new(device(), 700);
     CHECK(td_test_failing || (again && td_storage_data(again) == at && stats().allocated == 1024));
 }
@@ -204,6 +206,11 @@ TD_TEST(streams_have_memory_of_their_own_and_are_used_again)
     td_stream *again = td_stream_new(device(), 0);
     CHECK(again == other);
     td_stream_release(again);
+    td_stream *next = td_stream_next(first);
+    CHECK(next && td_stream_id(next) == 1);             /* they are listed in the order in which they were made */
+    while (next && next != other)
+        next = td_stream_next(next);
+    CHECK(next == other);
 }
 
 TD_TEST(memory_that_is_short_is_taken_from_the_cache_then_refused)
@@ -244,6 +251,11 @@ TD_TEST(events_happen_in_their_stream)
         CHECK(td_event_record(b, stream) == 0 && td_event_time(a, b, &ms) == 0 && ms == 1);
         td_stream *elsewhere = td_stream_first((td_device){device().type, 1});
         CHECK_FAILS(td_event_record(a, elsewhere), TD_E_RUNTIME, "does not match");
+        td_event *c = td_event_new(device(), false);    /* belongs to the index that it is first recorded on */
+        CHECK(!c || (td_event_record(c, elsewhere) == 0 && td_event_query(c) == 1));
+        if (c)
+            CHECK_FAILS(td_event_record(c, stream), TD_E_RUNTIME, "does not match");
+        td_event_release(c);
     }
     td_event_release(a);
     td_event_release(b);

@@ -14,7 +14,7 @@ def library(tmp_path_factory):
     folder = tmp_path_factory.mktemp("libraries")
 
     def build(name, *options, text=None):
-        out = folder / f"{name}.so"
+        out = folder / (name + "".join(options) + ".so")
         if not out.exists():
             source = ROOT / "examples/c" / f"{name}.c"
             if text is not None:

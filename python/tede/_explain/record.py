@@ -11,10 +11,12 @@ from tede import _C
 from tede._explain import symbols
 from tede._explain.listen import listen, unlisten
 
-(CALL, RETURN, LOOP, ITERATE, PARALLEL, ALLOCATE, FREE, COPY, LIBRARY, NODE, NODE_END, SAVE) = range(12)
+(CALL, RETURN, LOOP, ITERATE, PARALLEL, ALLOCATE, FREE, COPY, LIBRARY, NODE, NODE_END, SAVE, FALLBACK) = range(13)
 _KEYS = _C._key_names()
+_DEVICES = (1 << 12) - 1
 # The stage of a call's time that an event begins; other events leave the stage as it is.
-_STAGES = {CALL: "dispatch", LOOP: "loop", ITERATE: "loop", PARALLEL: "loop", COPY: "copy", LIBRARY: "library", SAVE: "autograd"}
+_STAGES = {CALL: "dispatch", LOOP: "loop", ITERATE: "loop", PARALLEL: "loop", COPY: "copy", FALLBACK: "fallback", LIBRARY: "library",
+           SAVE: "autograd"}
 _COPIES = 33554432          # TD_OP_COPIES: a call of such an operator is meant to copy; one inside of another call may be a surprise
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -24,6 +26,8 @@ TensorRecord.__doc__ = "A tensor as it was: addresses of its data and storage, a
 
 def key_names(keys):
     """The names of the bits of a key set, the one that is asked first in front."""
+    if keys & _DEVICES & ~sum(1 << bit for bit in _KEYS):       # of one that was loaded since
+        _KEYS.update(_C._key_names())
     return [_KEYS.get(bit, str(bit)) for bit in reversed(range(40)) if keys >> bit & 1]
 
 
@@ -32,7 +36,7 @@ class Step:
 
     name, schema, arguments, results: of a call; tensors in them are `TensorRecord`.
     site: (file, line, text) of the Python line, for calls that come from Python.
-    keys: the names of the dispatch keys, the one that was taken first.
+    keys: the names of the dispatch keys, the one that was taken first. fallbacks: (why, bytes) where a device's call was computed on the CPU.
     kernel: the device's kernel. loops: (function, instruction set) of pointwise loops.
     iterations: (sizes, strides by operand, number of operands, dimensions before) of the iterator.
     parallel: (length, grain, threads). libraries: (function, sizes). copies: (TensorRecord, why, bytes).
@@ -46,7 +50,7 @@ class Step:
         self.kind, self.name, self.began, self.ended = kind, name, began, began
         self.schema, self.flags, self.arguments, self.results, self.site = "", 0, (), (), None
         self.keys, self.kernel, self.failed = [], "", False
-        self.loops, self.iterations, self.parallel, self.libraries, self.copies, self.saved, self.steps = ([] for _ in range(7))
+        self.loops, self.iterations, self.parallel, self.libraries, self.copies, self.saved, self.fallbacks, self.steps = ([] for _ in range(8))
         self.allocated = self.freed = self.allocations = self.released = 0
         self.thread = (0, "")
         self.stages, self._stage, self._mark, self._lost = {}, "dispatch", began, 0
@@ -201,6 +205,8 @@ class Recorder:
             step.libraries.append((name, tuple(n for n in numbers if n)))
         elif kind == SAVE:
             step.saved.append((name, recorded(more)))
+        elif kind == FALLBACK:
+            step.fallbacks.append((name, numbers[1]))
 
 
 def why_copied(asked, copy):

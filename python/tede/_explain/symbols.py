@@ -1,4 +1,4 @@
-"""Names of the library's functions by address, from the symbol table of its own file.
+"""Names of functions by address, from the symbol table of the file that holds them: the library's own, or a plug-in's.
 
 Kernels are static functions, so the dynamic linker doesn't know them; the table that the compiler left in the file does.
 The format is ELF64, little-endian (System V ABI, "Object Files"). A stripped library gives no names."""
@@ -13,16 +13,37 @@ _FUNCTION = 2                 # STT_FUNC
 _SYMTAB, _DYNSYM = 2, 11      # section types
 
 
-def _library():
-    """The path of the mapped file that holds the library's code."""
-    anchor = _C._anchor()
+_spans = []                   # (first address, end, path, first address of the file), of what is mapped from files
+
+
+def _mapped(address):
+    """(path, first address) of the file that is mapped there. The map is read again for what was loaded since."""
+    for fresh in (False, True):
+        if fresh:
+            _spans[:] = _read_map()
+        for low, high, path, first in _spans:
+            if low <= address < high:
+                return path, first
+    return "", 0
+
+
+def _read_map():
+    spans, firsts = [], {}
     with open("/proc/self/maps") as maps:
         for line in maps:
-            span, *_, path = line.rstrip("\n").split(None, 5)
-            low, high = (int(part, 16) for part in span.split("-"))
-            if low <= anchor < high:
-                return path
-    raise OSError("the library's file was not found among the mapped files")
+            span, _, _, _, _, *path = line.rstrip("\n").split(None, 5)
+            if path and path[0].startswith("/"):
+                low, high = (int(part, 16) for part in span.split("-"))
+                spans.append((low, high, path[0], firsts.setdefault(path[0], low)))
+    return spans
+
+
+def _library():
+    """The path of the mapped file that holds the library's code."""
+    path, _ = _mapped(_C._anchor())
+    if not path:
+        raise OSError("the library's file was not found among the mapped files")
+    return path
 
 
 def read(path):
@@ -47,20 +68,17 @@ def read(path):
 
 
 @functools.cache
-def _table():
-    path = _library()
-    if not os.path.exists(path):
-        return [], [], 0
-    table = read(path)
-    base = _C._anchor() - next(value for value, name in table.items() if name == "td_watch")
+def _table(path):
+    table = read(path) if os.path.exists(path) else {}
     addresses = sorted(table)
-    return addresses, [table[a] for a in addresses], base
+    return addresses, [table[a] for a in addresses]
 
 
 def name_of(address):
     """The name of the function that begins at or before `address`; "" for 0 and where no name is known."""
-    if not address:
+    path, first = _mapped(address) if address else ("", 0)
+    if not path:
         return ""
-    addresses, names, base = _table()
-    at = bisect.bisect_right(addresses, address - base) - 1
+    addresses, names = _table(path)
+    at = bisect.bisect_right(addresses, address - first) - 1
     return names[at] if at >= 0 else ""

@@ -33,7 +33,7 @@ def value(v):
             step *= max(n, 1)
         if any(s != u and n > 1 for s, u, n in zip(v.strides, usual, v.shape)):
             text += f" strides {list(v.strides)}"
-        return text
+        return text if str(v.device) == "cpu" else f"{text} {v.device}"
     if isinstance(v, list):
         return "[" + ", ".join(value(item) for item in v) + "]"
     return repr(v)
@@ -59,6 +59,8 @@ def notes(step):
         yield "saved", f"{where} keeps {value(x)}, {size(x.nbytes)}"
     if step.kernel:
         yield "kernel", step.kernel
+    for why, nbytes in step.fallbacks:
+        yield "fallback", f"fell back to the CPU: {why}; {size(nbytes)} copied there"
     formula = _formula(step)
     if formula:
         yield "formula", formula
@@ -75,7 +77,7 @@ def notes(step):
     for name, sizes in step.libraries:
         yield "library", f"{name}{' ' + ' x '.join(map(str, sizes)) if sizes else ''}"
     for x, why, nbytes in step.copies:
-        reason = "a contiguous operand was needed" if why == "contiguous" else "another dtype was needed"
+        reason = {"contiguous": "a contiguous operand was needed", "device": "the CPU reads it"}.get(why, "another dtype was needed")
         yield "copy", f"hidden copy of {value(x)}, {size(nbytes)}: {reason}"
     for which, owner in enumerate(step.viewed()):
         what = "the result" if len(step.viewed()) == 1 else f"result {which}"

@@ -93,15 +93,18 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keep what is saved in the CPU's memory."""
+    """Keep what is saved in the CPU's memory; page-locked, with pin_memory, from which it comes back while the CPU goes on."""
 
     def __init__(self, pin_memory=False, device_type="cuda"):
         def pack(x):
-            return x.device, x.cpu() if x.device.type != "cpu" else x.clone()
+            if x.device.type == "cpu":
+                return x.device, x.clone()
+            here = _C._functions["empty"](x.size(), dtype=x.dtype, pin_memory=pin_memory and not x.is_sparse)
+            return x.device, here.copy_(x)
 
         def unpack(packed):
             device, x = packed
-            return x.to(device)
+            return x.to(device, non_blocking=pin_memory)
         super().__init__(pack, unpack)
 
 

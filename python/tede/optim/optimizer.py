@@ -348,12 +348,12 @@ def check_fused(fused, foreach, differentiable):
 
 def check_fits_fused(p):
     """Refuse, where a group asks for `fused`, a parameter that PyTorch's fused steps refuse."""
-    if not p.is_floating_point() or p.device.type not in _FUSED_ON:
+    devices = _get_fused_kernels_supported_devices()
+    if "privateuseone" not in devices:
+        devices.insert(6, "privateuseone")
+    if not p.is_floating_point() or p.device.type not in devices:
         raise RuntimeError("`fused=True` requires all the params to be floating point Tensors of supported devices: "
-                           f"{list(_FUSED_ON)} but {p.dtype} and {p.device.type}")
-
-
-_FUSED_ON = "mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"
+                           f"{devices} but {p.dtype} and {p.device.type}")
 
 
 def step_tensor(value=0.0):

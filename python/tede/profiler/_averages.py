@@ -7,11 +7,12 @@ class FunctionEvent:
     """One call: name, when (us since the profile began), how long, what memory it took, what was called inside.
 
     cpu_time_total: microseconds; self_cpu_time_total: without the calls inside. cpu_memory_usage: bytes taken less those
-    freed; self_cpu_memory_usage: without the calls inside.
+    freed; self_cpu_memory_usage: without the calls inside. Of calls that went to a device: its name with index, the number of the stream, when it
+    began there (device_start) and how long the stream took (device_time_total).
     """
 
     __slots__ = ("name", "key", "thread", "start", "end", "cpu_children", "cpu_parent", "input_shapes", "stack", "kind",
-                 "self_cpu_memory_usage", "is_user_annotation", "id", "count")
+                 "self_cpu_memory_usage", "is_user_annotation", "id", "count", "device", "stream", "marks", "device_start", "device_time_total")
 
     def __init__(self, name, start, thread, kind="cpu_op"):
         self.name = self.key = name
@@ -21,6 +22,7 @@ class FunctionEvent:
         self.input_shapes, self.stack, self.self_cpu_memory_usage = [], [], 0
         self.is_user_annotation = kind == "user_annotation"
         self.id = self.count = 1
+        self.device, self.stream, self.marks, self.device_start, self.device_time_total = "cpu", None, None, 0.0, 0.0
 
     @property
     def cpu_time_total(self):
@@ -31,6 +33,11 @@ class FunctionEvent:
     @property
     def self_cpu_time_total(self):
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def self_device_time_total(self):
+        """Without the calls inside that went to a stream themselves."""
+        return self.device_time_total - sum(child.device_time_total for child in self.cpu_children) if self.device_time_total else 0.0
 
     @property
     def cpu_memory_usage(self):
@@ -48,6 +55,8 @@ class FunctionEventAvg:
         self.key, self.input_shapes, self.count = key, input_shapes, 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.device_time_total = self.self_device_time_total = 0.0
+        self.device = "cpu"
         self.is_user_annotation = False
 
     def add(self, event, belongs=None):
@@ -60,6 +69,9 @@ class FunctionEventAvg:
         if parent is None:
             self.cpu_time_total += event.cpu_time_total
             self.cpu_memory_usage += event.cpu_memory_usage
+            self.device_time_total += event.device_time_total
+        self.self_device_time_total += event.self_device_time_total
+        self.device = self.device if event.device == "cpu" else event.device
         self.self_cpu_time_total += event.self_cpu_time_total
         self.self_cpu_memory_usage += event.self_cpu_memory_usage
         self.is_user_annotation = event.is_user_annotation
@@ -104,6 +116,8 @@ class EventList(list):
             total.count += event.count
             total.self_cpu_time_total += event.self_cpu_time_total
             total.self_cpu_memory_usage += event.self_cpu_memory_usage
+            total.self_device_time_total += event.self_device_time_total
+        total.device_time_total = total.self_device_time_total
         total.cpu_time_total = total.self_cpu_time_total
         return total
 
@@ -118,6 +132,10 @@ class EventList(list):
         titles = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
         if self.profile_memory:
             titles += ["CPU Mem", "Self CPU Mem"]
+        kind = next((e.device.partition(":")[0].upper() for e in events if e.device != "cpu"), "")
+        device_whole = sum(e.self_device_time_total for e in events) or 1.0
+        if kind:
+            titles += [f"Self {kind}", f"Self {kind} %", f"{kind} total", f"{kind} time avg"]
         titles.append("# of Calls")
         if self.with_shapes:
             titles.append("Input Shapes")
@@ -128,6 +146,9 @@ class EventList(list):
                    f"{100 * e.cpu_time_total / whole:.2f}%", _format_time(e.cpu_time_total), _format_time(e.cpu_time_total / e.count)]
             if self.profile_memory:
                 row += [_memory(e.cpu_memory_usage), _memory(e.self_cpu_memory_usage)]
+            if kind:
+                row += [_format_time(e.self_device_time_total), f"{100 * e.self_device_time_total / device_whole:.2f}%",
+                        _format_time(e.device_time_total), _format_time(e.device_time_total / e.count)]
             row.append(str(e.count))
             if self.with_shapes:
                 row.append(str(e.input_shapes)[:max_shapes_column_width])
@@ -137,7 +158,8 @@ class EventList(list):
         lines = [header] if header else []
         lines += [rule, "  ".join(t.rjust(w) for t, w in zip(titles, widths)), rule]
         lines += ["  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in rows]
-        return "\n".join([*lines, rule, f"Self CPU time total: {_format_time(whole if events else 0.0)}", ""])
+        lines += [rule, f"Self CPU time total: {_format_time(whole if events else 0.0)}"]
+        return "\n".join([*lines, *([f"Self {kind} time total: {_format_time(device_whole)}"] if kind else []), ""])
 
     def export_chrome_trace(self, path):
         """Write a trace that Perfetto and chrome://tracing open."""
@@ -145,6 +167,8 @@ class EventList(list):
         began = min((e.start for e in self), default=0)
         events = [{"ph": "X", "cat": e.kind, "name": e.name, "pid": pid, "tid": e.thread, "ts": (e.start - began) / 1e3,
                    "dur": e.cpu_time_total, "args": {"Input Dims": e.input_shapes} if e.input_shapes else {}} for e in self]
+        events += [{"ph": "X", "cat": "kernel", "name": e.name, "pid": e.device, "tid": f"stream {e.stream}", "ts": (e.device_start - began) / 1e3,
+                    "dur": e.device_time_total, "args": {"device": e.device, "stream": e.stream}} for e in self if e.device != "cpu"]
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": events}, file)
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+from tede import _C
 from tede._explain.listen import listen, unlisten
 from tede.profiler._averages import EventList, FunctionEvent
 
@@ -18,6 +19,9 @@ class ProfilerActivity(enum.Enum):
     CPU = 0
     XPU = 1
     CUDA = 2
+    HPU = 3
+    MTIA = 4
+    PrivateUse1 = 5
 
 
 class ProfilerAction(enum.Enum):
@@ -29,7 +33,10 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities():
-    return {ProfilerActivity.CPU}
+    """CPU, and for each device that was loaded the activity of its name, else PrivateUse1."""
+    devices = sys.modules.get("tede._devices")
+    names = [name.upper() for name in devices.loaded] if devices else []
+    return {ProfilerActivity.CPU} | {ProfilerActivity.__members__.get(name, ProfilerActivity.PrivateUse1) for name in names}
 
 
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
@@ -70,8 +77,8 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
 class _Listener:
     """Gathers the events of one recording on one thread."""
 
-    def __init__(self, shapes, stack):
-        self.events, self.open, self.shapes, self.stack = [], [], shapes, stack
+    def __init__(self, shapes, stack, timing=None):
+        self.events, self.open, self.shapes, self.stack, self.timing = [], [], shapes, stack, timing
         self.thread = threading.get_ident()
 
     def begin(self, name, when, kind="cpu_op"):
@@ -86,11 +93,16 @@ class _Listener:
 
     def end(self, when):
         if self.open:
-            self.open.pop().end = when
+            event = self.open.pop()
+            event.end = when
+            if event.marks:
+                self.timing.end(event)
 
     def on_event(self, kind, when, name, keys, pointer, numbers, more):
         if kind == _CALL:
             event = self.begin("aten::" + name, when)
+            if self.timing:
+                self.timing.begin(event, keys, more[1])
             if self.shapes:
                 event.input_shapes = [list(v[4]) if isinstance(v, tuple) and len(v) == 10 else [] for v in more[1]]
             if self.stack and len(self.open) == 1:
@@ -106,10 +118,56 @@ class _Listener:
             self.open[-1].self_cpu_memory_usage += numbers[0] if kind == _ALLOCATE else -numbers[0]
 
 
+class _DeviceTiming:
+    """Events on the streams of devices, around each call that goes to one: what a stream did between them is the call's device time."""
+
+    def __init__(self):
+        self.names = {bit: name for bit, name in _C._key_names().items() if bit < 12 and name.lower() in sys.modules["tede._devices"].loaded}
+        self.mask = sum(1 << bit for bit in self.names)
+        self.origins = {}               # by device: an event, and the time when it was recorded
+
+    def begin(self, event, keys, values):
+        if not keys & self.mask:
+            return
+        kinds = [name.lower() for bit, name in self.names.items() if keys >> bit & 1]
+        device = next((v[7] for v in _records(values) if v[7].type in kinds), None)
+        where = str(device) if device is not None else f"{kinds[0]}:{_C._device_current(kinds[0])}"
+        if where not in self.origins:
+            self.origins[where] = _C.Event(where, enable_timing=True), time.monotonic_ns()
+            self.origins[where][0].record()
+        stream = _C._stream_current(where)
+        event.device, event.stream = where, stream.stream_id
+        event.marks = _C.Event(where, enable_timing=True), _C.Event(where, enable_timing=True)
+        event.marks[0].record(stream)
+
+    def end(self, event):
+        event.marks[1].record(_C._stream_current(event.device))
+
+    def finish(self, events):
+        """Wait for what was recorded, and replace the marks by times."""
+        for where in self.origins:
+            _C._device_synchronize(where)
+        for event in events:
+            if event.marks:
+                (begin, end), event.marks = event.marks, None
+                origin, when = self.origins[event.device]
+                event.device_start = when + 1e6 * origin.elapsed_time(begin)
+                event.device_time_total = 1e3 * begin.elapsed_time(end)
+
+
+def _records(values):
+    for value in values:
+        if isinstance(value, list):
+            yield from _records(value)
+        elif isinstance(value, tuple) and len(value) == 10:
+            yield value
+
+
 class profile:
     """Record the operators that this thread calls; a context manager, or start() and stop().
 
-    activities: ProfilerActivity.CPU is the one there is. schedule: what to do in which step(), see `schedule`;
+    activities: ProfilerActivity.CPU, and CUDA, XPU, ... or PrivateUse1 for what devices that were loaded do meanwhile, by stream; all of them
+    where none are named. schedule: what to do in which step(), see `schedule`;
     on_trace_ready: called with the profile when a recording is complete. record_shapes, profile_memory, with_stack: what
     to keep beside the times. The other arguments are accepted; there is nothing that they could record.
     """
@@ -117,6 +175,8 @@ class profile:
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False,
                  with_stack=False, with_flops=False, with_modules=False, experimental_config=None,
                  execution_trace_observer=None, acc_events=False, use_cuda=None, custom_trace_id_callback=None):
+        named = set(activities) if activities is not None else supported_activities()
+        self._times_devices = bool(named - {ProfilerActivity.CPU} and supported_activities() - {ProfilerActivity.CPU})
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self.on_trace_ready = on_trace_ready
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
@@ -148,11 +208,12 @@ class profile:
         self.current_action = action
         recording = action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         if recording and not self._listener:
-            self._listener = _Listener(self.record_shapes, self.with_stack)
+            timing = _DeviceTiming() if self._times_devices else None
+            self._listener = _Listener(self.record_shapes, self.with_stack, timing)
             kinds = 1 << _CALL | 1 << _RETURN | 1 << _NODE | 1 << _NODE_END
             if self.profile_memory:
                 kinds |= 1 << _ALLOCATE | 1 << _FREE
-            listen(self._listener.on_event, kinds, self.record_shapes)
+            listen(self._listener.on_event, kinds, self.record_shapes or timing is not None)
             _running.listener = self._listener
         elif not recording:
             self._finish()
@@ -163,6 +224,8 @@ class profile:
             now = time.monotonic_ns()
             while self._listener.open:
                 self._listener.end(now)
+            if self._listener.timing:
+                self._listener.timing.finish(self._listener.events)
             self._events = EventList(self._listener.events, profile_memory=self.profile_memory)
             self._listener = _running.listener = None
 

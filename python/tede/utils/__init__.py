@@ -15,6 +15,9 @@ def __getattr__(name: str) -> "Any":
     if name == "cmake_prefix_path":         # where CMake's find_package looks for folders of packages
         from tede.config import folder
         return folder("lib/cmake")
+    if name in ("rename_privateuse1_backend", "generate_methods_for_privateuse1_backend"):
+        from tede.utils import backend_registration
+        return getattr(backend_registration, name)
     if name in _SUBMODULES:
         try:
             return __import__("tede.utils." + name, fromlist=[name])

@@ -1,12 +1,21 @@
 """Lists of tensors sorted into groups of one device and dtype, for operators that take whole lists."""
+import sys
+
+
+def _loaded(known):
+    """The names of devices that were loaded, besides those."""
+    devices = sys.modules.get("tede._devices")
+    return [name for name in devices.loaded if name not in known] if devices else []
 
 
 def _get_foreach_kernels_supported_devices():
-    return ["cuda", "xpu", "mtia"]
+    known = ["cuda", "xpu", "mtia"]
+    return known + _loaded(known)
 
 
 def _get_fused_kernels_supported_devices():
-    return ["mps", "cuda", "xpu", "hpu", "cpu", "mtia"]
+    known = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia"]
+    return known + _loaded(known)
 
 
 def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):

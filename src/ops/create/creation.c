@@ -16,6 +16,7 @@
 #include "ops/iterate/iterator.h"
 #include "ops/iterate/strides.h"
 #include "tensor/checked.h"
+#include "tensor/device.h"
 
 static td_dtype or_default(td_dtype dtype) { return dtype == TD_DTYPE_NONE ? td_default_dtype() : dtype; }
 static td_device or_cpu(td_device device) { return device.type < 0 ? (td_device){TD_CPU, -1} : device; }
@@ -339,7 +340,6 @@ td_tensor *td_op_contiguous_format(td_tensor *self, td_memory_format format)
  * would refuse expanded tensors. */
 int td_op_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
 {
-    (void)non_blocking;
     int64_t sizes[TD_MAX_DIMS];
     td_tensor *both[] = {self, src};
     int ndim = td_broadcast_shape("copy_", 2, both, sizes);
@@ -358,7 +358,8 @@ int td_op_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
         return self->device.type == TD_META ? 0 : -1;
     if (src->device.type == TD_META)
         return td_error(TD_E_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
-    return td_copy_elements(self, src);
+    const int status = TD_UNLIKELY(non_blocking) ? td_copy_late(self, src) : 1;
+    return status > 0 ? td_copy_elements(self, src) : status;
 }
 
 /* The gradient of src: summed over what was broadcast, in its dtype, on its device. */
@@ -375,11 +376,10 @@ td_tensor *td_op_copy_backward(td_tensor *grad, int64_t n_shape, const int64_t *
 /* The copy that to() makes when it must: conversion of dtype, device and format in one. */
 td_tensor *td_op__to_copy(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, td_memory_format format)
 {
-    (void)non_blocking;
     td_tensor *copy = td_op_empty_like(self, dtype, device, format);
     if (!copy || copy->device.type == TD_META)
         return copy;
-    if (td_op_copy_from_(copy, self, false)) {
+    if (td_op_copy_from_(copy, self, non_blocking)) {
         td_tensor_release(copy);
         return NULL;
     }
@@ -388,7 +388,7 @@ td_tensor *td_op__to_copy(td_tensor *self, td_dtype dtype, td_device device, boo
 
 /* to() in all its forms: self, with another reference, where dtype, device and format are as they should be already; of devices other
  * than cpu and meta the index counts, which is resolved first. */
-static td_tensor *convert(td_tensor *self, td_dtype dtype, td_device device, bool copy, td_memory_format format)
+static td_tensor *convert(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, bool copy, td_memory_format format)
 {
     td_dtype kind = dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype;
     td_device where = device.type < 0 ? self->device : device;
@@ -398,28 +398,24 @@ static td_tensor *convert(td_tensor *self, td_dtype dtype, td_device device, boo
     bool same = kind == (td_dtype)self->dtype && where.type == self->device.type &&
                 (where.index == self->device.index || where.index < 0 || self->device.index < 0) &&
                 lies_in(self, format);
-    return same && !copy ? td_tensor_retain(self) : td__to_copy(self, dtype, device, false, format);
+    return same && !copy ? td_tensor_retain(self) : td__to_copy(self, dtype, device, non_blocking, format);
 }
 td_tensor *td_op_to_dtype_layout(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, bool copy,
                                  td_memory_format format)
 {
-    (void)non_blocking;
-    return convert(self, dtype, device, copy, format);
+    return convert(self, dtype, device, non_blocking, copy, format);
 }
 td_tensor *td_op_to_device(td_tensor *self, td_device device, td_dtype dtype, bool non_blocking, bool copy, td_memory_format format)
 {
-    (void)non_blocking;
-    return convert(self, dtype, device, copy, format);
+    return convert(self, dtype, device, non_blocking, copy, format);
 }
 td_tensor *td_op_to_dtype(td_tensor *self, td_dtype dtype, bool non_blocking, bool copy, td_memory_format format)
 {
-    (void)non_blocking;
-    return convert(self, dtype, TD_DEVICE_NONE, copy, format);
+    return convert(self, dtype, TD_DEVICE_NONE, non_blocking, copy, format);
 }
 td_tensor *td_op_to_other(td_tensor *self, td_tensor *other, bool non_blocking, bool copy, td_memory_format format)
 {
-    (void)non_blocking;
-    return convert(self, other->dtype, other->device, copy, format);
+    return convert(self, other->dtype, other->device, non_blocking, copy, format);
 }
 
 /* ---- fills */

@@ -407,7 +407,10 @@ static int run_on_host(const td_pointwise *op, td_loop *loop, td_dtype common, t
 {
     td_tensor *here[TD_MAX_OPERANDS] = {NULL}, *result = td_host_copy(out);
     int status = result ? 0 : -1;
-    td_cpu_fallback_note();
+    int64_t bytes = result ? result->numel * (int64_t)td_itemsize(result) : 0;
+    for (int i = 0; i < op->n_in; i++)
+        bytes += td_is_outside(in[i]->device) ? in[i]->numel * (int64_t)td_itemsize(in[i]) : 0;
+    td_cpu_fallback_note(op->op, out->device, "its formula can't be printed for the device in these dtypes", bytes);
     for (int i = 0; i < op->n_in && status == 0; i++) {
         here[i] = in[i] == out ? td_tensor_retain(result) : td_is_outside(in[i]->device) ? td_host_copy(in[i]) : td_tensor_retain(in[i]);
         status = here[i] ? 0 : -1;

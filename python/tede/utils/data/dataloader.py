@@ -16,7 +16,9 @@ from typing import Any, Generic, TypeVar
 
 from tede import _C
 from tede._utils import ExceptionWrapper
+from tede.accelerator import is_available
 from tede.utils.data._utils import collate, fetch, pipes, transport, worker
+from tede.utils.data._utils.pin_memory import pin_memory
 from tede.utils.data._utils.tasks import TaskQueue
 from tede.utils.data.dataset import IterableDataset, _T_co
 from tede.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -179,7 +181,9 @@ class _BaseDataLoaderIter:
         self._dataset, self._shared_seed = pipes.seeded(loader.dataset, loader.generator)
         self._index_sampler, self._timeout = loader._index_sampler, loader.timeout
         self._num_workers = loader.num_workers
-        if loader.pin_memory:
+        self._pins = loader.pin_memory and is_available()
+        self._pin_device = loader.pin_memory_device or None
+        if loader.pin_memory and not self._pins:
             warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                           "used.", stacklevel=3)
         self._sampler_iter = iter(self._index_sampler)
@@ -209,7 +213,7 @@ class _BaseDataLoaderIter:
                          "IterableDataset replica at each worker. Please see "
                          "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples.")
             warnings.warn(text, stacklevel=2)
-        return data
+        return pin_memory(data, self._pin_device) if self._pins else data
 
     def __len__(self):
         return len(self._index_sampler)

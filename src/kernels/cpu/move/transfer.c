@@ -71,6 +71,18 @@ static bool same_geometry(const td_tensor *a, const td_tensor *b)
             (a->flags & b->flags & TD_FLAG_NON_OVERLAPPING && !memcmp(a->strides, b->strides, sizeof(int64_t) * a->ndim)));
 }
 
+int td_copy_late(td_tensor *dst, td_tensor *src)
+{
+    td_tensor *here = dst->device.type == TD_CPU ? dst : src, *there = here == dst ? src : dst;
+    if (!td_is_outside(there->device) || here->device.type != TD_CPU || !here->storage || !td_storage_is_pinned(here->storage) || !there->storage ||
+        !td_device_of(there->device.type)->transfer || !same_geometry(dst, src) || (dst->flags ^ src->flags) & (TD_FLAG_CONJ | TD_FLAG_NEG))
+        return 1;
+    td_stream *stream = td_stream_current(there->device);
+    if (!stream || td_pinned_used_on(here->storage->data, stream))
+        return -1;
+    return td_device_copy_bytes(dst->device, dst->data, src->device, src->data, (size_t)(dst->numel * td_itemsize(dst)), true);
+}
+
 /* dst, on a device, takes the elements of src, which is on the CPU. */
 static int send(td_tensor *dst, td_tensor *src)
 {

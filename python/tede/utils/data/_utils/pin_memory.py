@@ -7,7 +7,9 @@ from tede.utils.data._utils.collate import _mapping, _sequence
 
 def pin_memory(data, device=None):
     """The data, with the tensors within, and whatever has a method of that name, pinned."""
-    if isinstance(data, Tensor) or hasattr(data, "pin_memory"):
+    if isinstance(data, Tensor):
+        return data.pin_memory(device) if data.device.type == "cpu" else data
+    if hasattr(data, "pin_memory"):
         return data.pin_memory()
     if isinstance(data, (str, bytes)):
         return data
