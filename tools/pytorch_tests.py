@@ -43,7 +43,8 @@ SCOPE = {
     "compilers": r"torch\.compile|ScriptObject|_dynamo|_inductor|torch\.jit\.|jit_script|torchscript|TorchScript|torch\.export"
                  r"|capture_pre_autograd|aot_|torch\.onnx",
     "choice of backend": r"conv_backend|ConvBackend",
-    "private": r"FakeTensorDispatchCache|_addmm_activation|_lazy_clone|test_cow_|_storage_address|_current_graph_task|_native_multi_head_attention|kineto_results|event_tree"
+    "private": r"FakeTensorDispatchCache|_addmm_activation|_lazy_clone|test_cow_|_storage_address|_current_graph_task"
+               r"|_native_multi_head_attention|kineto_results|event_tree"
                r"|(torch\._|from _)(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher",
     "torchvision": r"torchvision",

@@ -91,8 +91,11 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
     x->data = source->data;
     x->dtype = source->dtype;
     x->device = source->device;
-    x->keys = (x->keys & ~(TD_KEYSET(TD_KEY_AROUND) - 1)) | (source->keys & (TD_KEYSET(TD_KEY_AROUND) - 1));
-    x->flags = (uint16_t)((x->flags & ~TD_FLAG_READONLY) | (source->flags & TD_FLAG_READONLY) | TD_FLAG_REPLACED_DATA);
+    /* What the elements are: where they lie, and that they are still to be conjugated or negated. */
+    const td_keyset of_elements = (TD_KEYSET(TD_KEY_AROUND) - 1) | TD_KEYSET(TD_KEY_UNALIGNED) | TD_KEYSET(TD_KEY_NEGATIVE) | TD_KEYSET(TD_KEY_CONJUGATE);
+    x->keys = (x->keys & ~of_elements) | (source->keys & of_elements);
+    const uint16_t flags_of_elements = TD_FLAG_READONLY | TD_FLAG_CONJ | TD_FLAG_NEG;
+    x->flags = (uint16_t)((x->flags & ~flags_of_elements) | (source->flags & flags_of_elements) | TD_FLAG_REPLACED_DATA);
     td_tensor_update_flags(x);
     td_storage_release(old);
     td_tensor_release(base);

@@ -106,3 +106,19 @@ def test_negative_indices_split_where_they_say(lib):
     parts = lib.tensor_split(lib.arange(8), lib.tensor([-2, -5])._neg_view())
     assert [part.tolist() for part in parts] == [[0, 1], [2, 3, 4], [5, 6, 7]]
     assert lib.tensor_split(lib.arange(4), lib.tensor(-2)._neg_view())[1].tolist() == [2, 3]
+
+
+def test_data_that_is_conjugated_lazily_stays_so(lib):
+    x = lib.tensor([1 + 2j, 3 - 1j])
+    y, p = x.clone(), lib.nn.Parameter(lib.ones(2, dtype=lib.complex64))
+    y.data = x.conj()
+    p.data = y
+    for t in (y, p):
+        assert t.is_conj() and t.tolist() == [1 - 2j, 3 + 1j] and (t * 1).tolist() == [1 - 2j, 3 + 1j]
+    y.data = x
+    assert not y.is_conj() and y.tolist() == [1 + 2j, 3 - 1j]
+    z = lib.zeros(2)
+    z.data = lib._neg_view(lib.ones(2))
+    assert z.is_neg() and z.tolist() == [-1, -1]
+    z.data = lib.ones(2)
+    assert not z.is_neg() and z.tolist() == [1, 1]
