@@ -51,7 +51,7 @@ def main():
     import nvrtc
     print(f"NVRTC: {nvrtc.find() or 'none, so that nothing is compiled for a GPU'}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**cuda_environment.build(folder), "TEDE_TEST_DEVICE": "cuda"}
+        environment = {**cuda_environment.build(folder), "TEDE_TEST_DEVICE": "cuda", "TEDE_KERNEL_CACHE": folder + "/kernels"}
         raise SystemExit((not tests and pytest("tests/python/test_cuda.py")) or pytest(*tests or ["tests/python/device_kernels"], **environment))
 
 

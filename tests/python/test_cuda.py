@@ -363,6 +363,20 @@ def test_products_by_the_vendors_library(fake):
     """)
 
 
+def test_operators_use_the_vendors_products(fake):
+    fake("""
+        tede.manual_seed(0)
+        a, b, c = tede.randn(5, 4), tede.randn(4, 3), tede.randn(5, 3)
+        calls = [lambda a, b, c: a @ b, lambda a, b, c: tede.addmm(c, a, b, beta=0.5, alpha=2), lambda a, b, c: (b.t() @ a.t()).t(),
+                 lambda a, b, c: tede.bmm(a.expand(2, 5, 4), b.expand(2, 4, 3)), lambda a, b, c: a.double() @ b.double(),
+                 lambda a, b, c: tede.nn.functional.linear(a, b.t().contiguous(), c[0])]
+        for number, call in enumerate(calls):
+            before = count("products")
+            tede.testing.assert_close(call(a.cuda(), b.cuda(), c.cuda()).cpu(), call(a, b, c), msg=lambda m: f"call {number}: {m}")
+            assert count("products") == before + 1, number
+    """)
+
+
 def test_without_cublas_products_are_left_to_the_core(fake, tmp_path):
     if ctypes.util.find_library("cublas"):
         pytest.skip("the loader finds a cuBLAS")

@@ -1,6 +1,7 @@
 """OpenCL as a device: the library that comes with tede, on whatever OpenCL device there is (PoCL will do; `make opencl-test` sets it up)."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -135,6 +136,53 @@ def test_c_programs_load_it_by_name(opencl, tmp_path):
     subprocess.run([CC, str(tmp_path / "one.c"), "-o", str(tmp_path / "one"), *flags()], check=True)
     done = subprocess.run([tmp_path / "one"], capture_output=True, text=True)
     assert done.returncode == 0 and "there is no device 'nothing': no file nothing.so in a folder of TEDE_DEVICE_PATH" in done.stdout, done
+
+
+def test_the_tables_functions(opencl):
+    import ctypes
+
+    import device_table
+    from tede import config
+    table = device_table.of(config.folder("lib") + "/tede/opencl.so")
+    here, cpu, n = device_table.Device(3, 0), device_table.Device(0, -1), 1 << 16
+    a, b, host = table.alloc(here, n), table.alloc(here, n), table.host_alloc(n)
+    s, t = table.stream_new(here, 0), table.stream_new(here, 0)
+    event, first, last = table.event_new(here, False), table.event_new(here, True), table.event_new(here, True)
+    ctypes.memset(host, 1, n)
+    assert table.event_query(here, event) == 1 and table.event_synchronize(here, event) == 0                # never recorded
+    assert table.event_record(here, first, s) == 0 and table.fill(here, s, a, 7, n) == 0 and table.event_record(here, event, s) == 0
+    assert table.event_wait(here, event, t) == 0 and table.transfer(here, t, here, b, here, a, n, True) == 0
+    assert table.transfer(here, t, cpu, host, here, b, n, True) == 0 and table.event_record(here, last, t) == 0
+    assert table.event_synchronize(here, last) == 0 and table.event_query(here, event) == 1
+    assert ctypes.string_at(host, n) == bytes([7]) * n
+    milliseconds, unused, total = ctypes.c_double(-1), ctypes.c_size_t(), ctypes.c_size_t()
+    assert table.event_time(here, first, last, ctypes.byref(milliseconds)) == 0 and milliseconds.value >= 0
+    assert table.memory_info(0, ctypes.byref(unused), ctypes.byref(total)) == 0 and total.value - unused.value >= 2 * n
+    table.free(here, b, n)
+    assert table.fill(here, s, b, 0, n) == -1 and "no address of the device's" in device_table.error()
+    for e in (event, first, last):
+        table.event_free(here, e)
+    for x in (s, t):
+        table.stream_free(here, x)
+    table.free(here, a, n), table.host_free(host, n)
+
+
+def test_what_the_device_cant_run_is_refused_by_what_it_lacks(opencl):
+    import ctypes
+
+    import device_table
+    from tede import config
+    table, here = device_table.of(config.folder("lib") + "/tede/opencl.so"), device_table.Device(3, 0)
+    text = b"__kernel void big(__global int *x) { __local int room[1 << 28]; room[get_local_id(0)] = x[0]; x[1] = room[get_local_id(0) ^ 1]; }"
+    program = table.build(here, text, b"-cl-std=CL1.2", ctypes.byref(device_table.Binary()))
+    if program:                                 # a compiler may refuse it itself
+        assert table.kernel(here, program, b"big") is None
+        table.program_free(here, program)
+    assert re.search("kernel big needs 1073741824 bytes of local memory, the device has|doesn't compile", device_table.error())
+    program = table.build(here, b"__kernel void f(__global int *x) { x[0] = 1; }", b"-cl-std=CL1.2", ctypes.byref(device_table.Binary()))
+    assert table.kernel(here, program, b"g") is None and "g failed: CL_INVALID_KERNEL_NAME (-46)" in device_table.error()
+    assert table.build(here, b"int f() { return nothing; }", b"", ctypes.byref(device_table.Binary())) is None
+    assert "a program doesn't compile" in device_table.error()
 
 
 def test_what_is_declared_is_what_the_header_says(tmp_path):
