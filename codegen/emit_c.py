@@ -24,10 +24,6 @@ COLUMN = {'f32': 'TD_LOOP_F32', 'f64': 'TD_LOOP_F64', 'c64': 'TD_LOOP_C64', 'c12
           'bf16': 'TD_LOOP_BF16', 'f16': 'TD_LOOP_F16', 'u8': 'TD_LOOP_U8', 'i8': 'TD_LOOP_I8', 'i16': 'TD_LOOP_I16', 'b8': 'TD_LOOP_B8'}
 OF = {'bf16': 'TD_OF_PAIRS', 'f16': 'TD_OF_HALVES'}      # loops that not every instruction set has
 FAILED = {'tensor': 'NULL'}
-# Operators whose operands may be on several devices.
-ANY_DEVICES = {'copy_', '_to_copy', 'to', 'set_', 'set_data', 'resize_as_', 'type_as', 'expand_as', 'view_as', 'reshape_as',
-               'index_put', 'index_put_', '_index_put_impl_',              # these look themselves: numbers on the CPU are written to meta
-               '_fused_adam_', '_fused_adamw_', '_fused_adagrad_'}           # whose counts stay on the CPU, too
 
 
 class Chunk(Nodes):
@@ -327,7 +323,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         """The refusal of operands on the CPU and on meta in one call; asked only where the call's keys have both."""
         base = op.parent or op
         tensors = [a for a in op.schema.arguments if a.is_tensor and a.name != 'indices']
-        if base.schema.name in ANY_DEVICES or len(tensors) + sum(a.list for a in tensors) < 2:
+        if 'several_devices' in base.entry.get('flags', []) or len(tensors) + sum(a.list for a in tensors) < 2:
             return ''
         lists = ', '.join(f'{{n_{a.c}, {a.c}}}' if a.list else f'{{1, &{a.c}}}' for a in tensors)
         return f'''    if (TD_UNLIKELY((keys & TD_KEYSET(TD_CPU)) && (keys & TD_KEYSET(TD_META))) &&

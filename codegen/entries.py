@@ -18,11 +18,10 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'shown', 'spelled', 'geometry', 'implementation', 'reduces',
           'device', 'sized_by', 'writes', 'from_cpu'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
+FLAGS = {'any_device', 'casts', 'contiguous_out', 'copies', 'counts_writes', 'data_dependent', 'detaches', 'factory', 'fills_out', 'heavy',
+         'inplace_alias_method', 'inplace_function', 'inplace_method', 'inplace_view', 'internal', 'knows_bits', 'makes_zeros', 'may_view',
+         'one_call', 'promotes', 'real_gradient', 'several_devices', 'takes_numbers', 'uninitialized'}
 REDUCES = {'sum', 'count', 'bool', 'float', 'extreme', 'extreme_at'}     # td_reduced in src/ops/reduce/reduced.h
-# In-place forms that are methods only, as in PyTorch: those of several operands, but for some, and some of one operand.
-FUNCTIONS_TOO = {'addmv_', 'celu_', 'clamp_', 'clamp_max_', 'clamp_min_', 'clip_', 'gcd_', 'lcm_', 'ldexp_', 'logit_', 'nan_to_num_',
-                 'round_', 'threshold_', 'xlogy_'}
-METHODS_ALONE = {'absolute_', 'bitwise_not_', 'digamma_', 'erfinv_', 'lgamma_', 'logical_not_', 'sgn_', 'sign_'}
 # C names that base.h and tensor.h use for something else.
 TAKEN = {'complex', 'grad', 'bool', 'int', 'float', 'tensor', 'fail', 'error'}
 
@@ -73,9 +72,10 @@ class Operator:
         """Whether Python has it as a function, not as a method alone."""
         if 'function' not in self.entry['variants']:
             return False
-        name, several = self.schema.name, len(self.schema.arguments) > 1
+        name, several, flags = self.schema.name, len(self.schema.arguments) > 1, self.entry.get('flags', [])
         return self.variant != 'inplace' or self.parent is None or self.entry.get('python') in PLACES or \
-            name.startswith('_') or (name in FUNCTIONS_TOO if several else name not in METHODS_ALONE)
+            name.startswith('_') or ('inplace_function' in flags if several else
+                                     ('inplace_alias_method' if self.alias else 'inplace_method') not in flags)
 
     @property
     def promotes(self):
@@ -231,6 +231,8 @@ def expand(entry, family):
     variants = entry.setdefault('variants', default.get(entry['kind'], ['function', 'method']))
     if entry['kind'] == 'pointwise' and 'value' not in entry:
         raise EntryError(f'{where}: a pointwise operator needs a value')
+    if unknown := set(entry.get('flags', [])) - FLAGS:
+        raise EntryError(f'{where}: unknown flags {sorted(unknown)}')
     rules = entry.get('reduces', [])
     rules = rules if isinstance(rules, list) else [rules]
     if rules and (entry['kind'] != 'kernel' or len(rules) != len(schema.results) or not REDUCES.issuperset(rules)):
