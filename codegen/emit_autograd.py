@@ -180,7 +180,7 @@ class Nodes(Rows):
         n_edges = ' + '.join([str(sum(not a.list for a in operands)), *(f'n_{a.c}' for a in operands if a.list)])
         n_inputs = {'tensor': '1', 'void': '1', 'list': 'results->count'}.get(op.result, str(len(s.results)))
         n_saved = str(len(saved)) + (f' + n_{list_saved.c}' if list_saved else '')
-        title = nodes.title(base.schema)
+        title = nodes.title(base)
         has_state = bool(members)
         # The functional form's node serves the in-place form too.
         shared = inplace and op is not base and 'grad_inplace' not in base.entry

@@ -235,6 +235,14 @@ def test_python_lists_operators_only_where_the_names_are_the_subject():
     assert found.keys() == PYTHON.keys(), {k: found.get(k) for k in found.keys() ^ PYTHON.keys()}
 
 
+def test_the_generator_lists_functions_of_its_languages_alone():
+    """What it should know of an operator is in the operator's entry."""
+    known = {name for name in _C._operators if len(name) > 3}
+    found = {path.name for path in (ROOT / 'codegen').glob('*.py') if named_operators(path, known)}
+    assert found == {'value.py', 'emit_autograd.py',            # functions of formulas
+                     'traits.py'}                               # rules of `decompose`
+
+
 def test_what_torch_dispatch_sees_is_in_the_traits(own):
     """A composite's parts, itself with `never`, a rule's calls with the rule's name: of an operator of the program's own, too."""
     from tede import _decompositions
