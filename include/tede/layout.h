@@ -66,6 +66,8 @@ TD_API const td_layout_kind *td_layout_describe(int layout);      /* NULL of str
 TD_API td_tensor *td_tensor_with_layout(int layout, void *fields, int64_t ndim, const int64_t *sizes, td_dtype dtype,
                                         td_device device);
 TD_API int   td_tensor_layout(const td_tensor *x);    /* td_layout */
+/* The same; of a wrapper of a transform's level, which has no fields, the layout of what it stands for. */
+TD_API int   td_tensor_shown_layout(const td_tensor *x);
 TD_API void *td_tensor_fields(const td_tensor *x);    /* borrowed; NULL of a strided tensor */
 /* The same elements in another layout, as far as it has room for them: a diagonal one takes those of the diagonal.  What has the
  * layout is returned itself. */

@@ -509,6 +509,56 @@ static bool is_expanded(const td_tensor *x)
     return false;
 }
 
+/* What is assigned: a tensor, or a number that needs none (*operand NULL).  0, or -1. */
+static int assigned(td_tensor *x, PyObject *value, td_tensor **operand, td_scalar *number)
+{
+    *operand = NULL;
+    if (td_py_is_tensor(value))
+        return *operand = td_tensor_retain(td_py_x(value)), 0;
+    int found = td_py_as_scalar(value, number, false);
+    if (!found)
+        PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", Py_TYPE(value)->tp_name, td_dtype_title(td_tensor_dtype(x)));
+    if (found <= 0 || !is_large(td_tensor_dtype(x), *number))
+        return found > 0 ? 0 : -1;
+    td_tensor *wide = td_full(0, NULL, *number, TD_F64, (td_device){TD_CPU, -1});
+    *operand = wide ? td_to(wide, td_tensor_dtype(x)) : NULL;
+    td_tensor_release(wide);
+    return *operand ? 0 : (td_py_raise(), -1);
+}
+
+/* Indices that make a view: a copy to it, or a fill. */
+static int write_view(td_tensor *view, td_tensor *operand, td_scalar number)
+{
+    const bool is_long = td_tensor_numel(view) > TD_PY_LONG;
+    const int n = td_tensor_ndim(view);
+    int failed;
+    if (!operand) {
+        TD_PY_WORK(is_long, failed = td_fill_scalar_(view, number));
+        return failed;
+    }
+    td_tensor *shaped = without_leading_ones(operand, n);
+    if (shaped && (td_tensor_ndim(shaped) != n || memcmp(td_tensor_sizes(shaped), td_tensor_sizes(view), sizeof(int64_t) * (size_t)n))) {
+        td_tensor *wide = td_expand(shaped, n, td_tensor_sizes(view));      /* it may be the view itself */
+        td_tensor_release(shaped);
+        shaped = wide;
+    }
+    TD_PY_WORK(is_long, failed = td_copy_from_(view, shaped, false));
+    td_tensor_release(shaped);
+    return failed;
+}
+
+/* Masks and index tensors, after what is basic has made a view. */
+static int write_indexed(const IndexState *w, td_tensor *view, td_tensor *operand)
+{
+    int n = w->entries, failed;
+    while (n && w->indices[n - 1] == TD_NONE)
+        n--;
+    td_tensor *shaped = without_leading_ones(operand, 0);
+    TD_PY_WORK(td_tensor_numel(view) + elements_of(w) > TD_PY_LONG, failed = td_index_put_(view, n, w->indices, shaped, false));
+    td_tensor_release(shaped);
+    return failed;
+}
+
 int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
 {
     if (!value)
@@ -518,77 +568,30 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
         Py_XDECREF(done);
         return done ? 0 : -1;
     }
-    td_tensor *x = td_py_x(self), *operand = NULL;
-    td_scalar scalar;
-    const int layout = td_tensor_layout(x);
+    td_tensor *operand;
+    td_scalar number = {0};
+    const int layout = td_tensor_layout(td_py_x(self));
     const td_layout_kind *kind = TD_UNLIKELY(layout != TD_STRIDED) ? td_layout_describe(layout) : NULL;
     if (kind)
         return PyErr_Format(PyExc_TypeError, kind->flags & TD_LAYOUT_ZEROS ? "Cannot assign to a sparse tensor" :
                             "Cannot assign to a tensor of layout %s", kind->name), -1;
-    if (td_py_is_tensor(value)) {
-        operand = td_tensor_retain(td_py_x(value));
-    } else {
-        int found = td_py_as_scalar(value, &scalar, false);
-        if (found < 0)
-            return -1;
-        if (!found) {
-            PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", Py_TYPE(value)->tp_name,
-                         td_dtype_title(td_tensor_dtype(x)));
-            return -1;
-        }
-    }
-    if (!operand && is_large(td_tensor_dtype(x), scalar)) {
-        td_tensor *number = td_full(0, NULL, scalar, TD_F64, (td_device){TD_CPU, -1});
-        operand = number ? td_to(number, td_tensor_dtype(x)) : NULL;
-        td_tensor_release(number);
-        if (!operand)
-            return td_py_raise(), -1;
-    }
-    if (index == Py_False) {        /* nothing is written, whatever the value's shape */
-        td_tensor_release(operand);
-        return 0;
-    }
-    IndexState w;
-    if (apply_items(&w, self, index == Py_True ? Py_None : index) < 0) {
-        td_tensor_release(operand);
+    if (assigned(td_py_x(self), value, &operand, &number) < 0)
         return -1;
+    IndexState w;
+    if (index == Py_False || apply_items(&w, self, index == Py_True ? Py_None : index) < 0) {
+        td_tensor_release(operand);
+        return index == Py_False ? 0 : -1;      /* False selects nothing, whatever the value's shape */
     }
-    x = td_py_x(self);
-    bool whole = !w.changed && !w.advanced;
-    td_tensor *view = whole ? td_tensor_retain(x) : view_of(&w);
-    const int64_t written = view ? td_tensor_numel(view) : 0;
-    int failed = view ? 0 : (td_py_raise(), -1);
-    if (!failed && !operand && (w.advanced || is_expanded(view) || written == 0)) {
-        operand = td_full(0, NULL, scalar, td_tensor_dtype(x), (td_device){TD_CPU, -1});
-        if (!operand)
-            failed = (td_py_raise(), -1);
+    td_tensor *x = td_py_x(self);               /* converting the index may have replaced it */
+    td_tensor *view = !w.changed && !w.advanced ? td_tensor_retain(x) : view_of(&w);
+    if (view && !operand && (w.advanced || is_expanded(view) || td_tensor_numel(view) == 0) &&
+        !(operand = td_full(0, NULL, number, td_tensor_dtype(x), (td_device){TD_CPU, -1}))) {
+        td_tensor_release(view);
+        view = NULL;
     }
-    if (!failed && !w.advanced) {
-        if (operand) {
-            td_tensor *shaped = without_leading_ones(operand, td_tensor_ndim(view));
-            int n = td_tensor_ndim(view);
-            if (shaped && (td_tensor_ndim(shaped) != n || memcmp(td_tensor_sizes(shaped), td_tensor_sizes(view), sizeof(int64_t) * (size_t)n))) {
-                td_tensor *wide = td_expand(shaped, n, td_tensor_sizes(view));      /* it may be the view itself */
-                td_tensor_release(shaped);
-                shaped = wide;
-            }
-            TD_PY_WORK(written > TD_PY_LONG, failed = td_copy_from_(view, shaped, false));
-            td_tensor_release(shaped);
-        } else {
-            TD_PY_WORK(written > TD_PY_LONG, failed = td_fill_scalar_(view, scalar));
-        }
-        if (failed)
-            td_py_raise();
-    } else if (!failed) {
-        int n = w.entries;
-        while (n && w.indices[n - 1] == TD_NONE)
-            n--;
-        td_tensor *shaped = without_leading_ones(operand, 0);
-        TD_PY_WORK(written + elements_of(&w) > TD_PY_LONG, failed = td_index_put_(view, n, w.indices, shaped, false));
-        if (failed)
-            td_py_raise();
-        td_tensor_release(shaped);
-    }
+    int failed = !view ? -1 : w.advanced ? write_indexed(&w, view, operand) : write_view(view, operand, number);
+    if (failed)
+        td_py_raise();
     td_tensor_release(view);
     td_tensor_release(operand);
     index_end(&w);

@@ -137,7 +137,7 @@ int td_py_device_of(PyObject *self, td_device *device)
 int td_py_layout_of(PyObject *self)
 {
     if (!td_py_queries(self, TD_PY_QUERIES_LAYOUT))
-        return (int)td_tensor_layout(td_py_x(self));
+        return (int)td_tensor_shown_layout(td_py_x(self));
     PyObject *answer = query(self, "prim", "layout", "default", NULL);
     int64_t code = -1;
     if (answer && !td_py_as_layout(answer, &code) && !PyErr_Occurred())

@@ -1,7 +1,7 @@
 """save and load: PyTorch's checkpoints, each library reading what the other wrote.
 
 A checkpoint is a zip archive of a pickle and one record of raw bytes per storage. The pickle names PyTorch's classes:
-`_Pickler` writes "torch" where a class's module says "tede", and reading replaces it by the reverse rule. With weights_only, which is
+`_Pickler` writes "torch" where a class's module says "tede", and reading maps the name back. With weights_only, which is
 the default, the pickle is read by _weights_only_unpickler, which can't call anything; else by pickle itself.
 A file that is named is replaced only once the new one is complete on the disk.
 """

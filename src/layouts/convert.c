@@ -6,7 +6,7 @@
 
 td_tensor *td_op_to_dense(td_tensor *self, td_dtype dtype, const bool *masked)
 {
-    if (!td_has_layout(self))
+    if (td_tensor_shown_layout(self) == TD_STRIDED)
         return dtype == TD_DTYPE_NONE ? td_ref(self) : td_to(self, dtype);
     return td__to_dense(self, dtype, masked);
 }

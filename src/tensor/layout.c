@@ -166,7 +166,7 @@ static int not_readable(const td_tensor *x)
 {
     return td_error(TD_E_NOT_IMPLEMENTED, "a tensor of layout %s has no strided memory", td_layout_name(td_tensor_layout(x)));
 }
-static const td_extra_table table = {destroy, alias, no_view, not_readable};
+static const td_extra_table table = {destroy, alias, no_view, not_readable, NULL};
 
 td_tensor *td_tensor_with_layout(int layout, void *own, int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {
@@ -196,6 +196,13 @@ int td_tensor_layout(const td_tensor *x)
 {
     const td_layout_record *record = record_of(x);
     return record ? record->layout : TD_STRIDED;
+}
+
+int td_tensor_shown_layout(const td_tensor *x)
+{
+    while (x->extra && TD_EXTRA_TABLE(x)->inside)
+        x = TD_EXTRA_TABLE(x)->inside(x);
+    return td_tensor_layout(x);
 }
 
 void *td_tensor_fields(const td_tensor *x)

@@ -71,6 +71,8 @@ typedef struct td_extra_table {
     struct td_tensor *(*view)(struct td_tensor *x, td_dtype dtype, int ndim, const int64_t *sizes,
                               const int64_t *strides, int64_t byte_offset);
     int  (*readable)(const struct td_tensor *x);
+    /* Of what stands for another tensor: that (borrowed). */
+    const struct td_tensor *(*inside)(const struct td_tensor *x);
 } td_extra_table;
 #define TD_EXTRA_TABLE(x) (*(const td_extra_table **)(x)->extra)
 

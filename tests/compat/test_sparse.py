@@ -690,3 +690,19 @@ def test_csr_matrices_are_multiplied_with_dense_dimensions_but_not_in_batches(li
     x = lib.ones(2, 2, 2).to_sparse_csr()
     with pytest.raises(RuntimeError, match=r"conversion from Sparse to SparseCsr for input tensors with sparse_dim\(\)!=2"):
         x * x
+
+
+def test_at_the_levels_of_transforms_a_sparse_tensor_is_one(lib):
+    """A wrapper has its value's layout: to_dense() converts, and its gradient is of that layout."""
+    s, seen = lib.tensor([[1., 0.], [0., 2.]]).to_sparse(), []
+
+    def total(z):
+        seen.append((z.layout, z.is_sparse))
+        return (z.neg().to_dense() * 3).sum()
+    grad = lib.func.grad(total)(s)
+    assert seen == [(lib.sparse_coo, True)]
+    assert grad.layout == lib.sparse_coo and grad.values().tolist() == [-3., -3.]
+    value, pull = lib.func.vjp(lambda z: z.to_dense(), s)
+    assert value.layout == lib.strided and pull(lib.ones(2, 2))[0].to_dense().tolist() == [[1., 0.], [0., 1.]]
+    many = lib.vmap(lambda v: (s * v).to_dense())(lib.tensor([1., 2.]))
+    assert many.layout == lib.strided and many.tolist() == [[[1., 0.], [0., 2.]], [[2., 0.], [0., 4.]]]
