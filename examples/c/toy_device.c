@@ -113,8 +113,10 @@ static int memory_info(int index, size_t *unused, size_t *total)
 static void *host_alloc(size_t nbytes)
 {
     void *p = aligned_alloc(64, (nbytes + 63) / 64 * 64);
-    count_up(&toy_page_locked, p ? (int64_t)nbytes : 0);
-    return p ? p : td_fail(TD_E_MEMORY, NAME ": no page-locked memory for %zu bytes", nbytes);
+    if (!p)
+        return td_fail(TD_E_MEMORY, NAME ": no page-locked memory for %zu bytes", nbytes);
+    count_up(&toy_page_locked, (int64_t)nbytes);
+    return p;
 }
 static void host_free(void *block, size_t nbytes)
 {
@@ -338,11 +340,12 @@ static void run_mark(task *t)
     pthread_cond_broadcast(&events_changed);
     pthread_mutex_unlock(&events_lock);
 }
-/* Until it has happened so often, or one of the two devices is lost, which `toy_kill` makes known here. */
+/* Until it has happened so often (0: as often as it was recorded), or one of the two devices is lost, which `toy_kill` makes known here. */
 static bool any_dead(void) { return __atomic_load_n(&dead[0], __ATOMIC_RELAXED) || __atomic_load_n(&dead[1], __ATOMIC_RELAXED); }
 static void await(const event *e, uint64_t number)
 {
     pthread_mutex_lock(&events_lock);
+    number = number ? number : e->asked;
     while (e->happened < number && !any_dead())
         pthread_cond_wait(&events_changed, &events_lock);
     pthread_mutex_unlock(&events_lock);
@@ -366,7 +369,7 @@ static int event_synchronize(td_device device, void *e)
 {
     if (check(device.index))
         return -1;
-    await(e, __atomic_load_n(&((event *)e)->asked, __ATOMIC_RELAXED));
+    await(e, 0);
     return check(device.index);
 }
 static int event_query(td_device device, void *e)
