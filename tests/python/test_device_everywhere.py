@@ -86,6 +86,9 @@ def test_optimizers_step_there(toy, make):              # noqa: F811
             return value
         for _ in range(3):
             optimizer.step(loss)
+        where = {"step": device if optimizer.defaults.get("fused") or optimizer.defaults.get("capturable") else "cpu"}
+        assert all(state["step"].device == tede.device(where["step"]) for state in optimizer.state.values() if "step" in state
+                   and isinstance(optimizer, tede.optim.Adam))
         again = make(module.parameters())
         again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
         again.step(loss)
@@ -150,6 +153,20 @@ def test_what_depends_on_values_reads_them_there(toy):  # noqa: F811
             call(x).sum().backward()
             grads.append(x.grad.tolist())
         assert grads[0] == grads[1]
+
+
+def test_copies_of_what_is_lazily_conjugated(toy):      # noqa: F811
+    x = tede.tensor([1 + 2j, 3 - 4j])
+    for source in (x.conj().to("toy"), x.to("toy").conj()):
+        for made in (source, source.clone(), source.resolve_conj(), source.cpu(), source.to("toy:1"), source.contiguous(), tede.tensor(source.tolist())):
+            assert made.tolist() == [1 - 2j, 3 + 4j]
+    y = tede.zeros(2, dtype=tede.complex64, device="toy")
+    y.conj().copy_(x)
+    assert y.tolist() == [1 - 2j, 3 + 4j]
+    y.imag.copy_(x.conj().imag)
+    assert y.tolist() == [1 - 2j, 3 + 4j] and x.conj().imag.to("toy").tolist() == [-2, 4] == x.to("toy").conj().imag.clone().tolist()
+    r = tede.randn(31)
+    tede.testing.assert_close(tede.fft.ifft(r.to("toy")).clone().cpu(), tede.fft.ifft(r))
 
 
 def test_autocast_casts_operands_of_its_device(toy):    # noqa: F811

@@ -47,7 +47,7 @@ class Adam(Optimizer):
         if group["fused"]:
             check_fits_fused(p)
         state = self.state[p]
-        state["step"] = step_tensor()
+        state["step"] = step_tensor().to(p.device) if group["fused"] or group["capturable"] else step_tensor()
         state["exp_avg"] = T.zeros_like(p, memory_format=T.preserve_format)
         state["exp_avg_sq"] = T.zeros_like(p, memory_format=T.preserve_format)
         if group["amsgrad"]:

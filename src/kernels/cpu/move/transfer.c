@@ -62,11 +62,11 @@ td_tensor *td_device_copy(td_tensor *x, td_device device)
     return there;
 }
 
-/* Whether the bytes of one in order are those of the other: dtype and sizes agree, and both are contiguous or both without gaps and
- * of the same strides. */
+/* Whether the bytes of one in order are those of the other: dtype, sizes and lazy bits agree, and both are contiguous or both without gaps
+ * and of the same strides. */
 static bool same_geometry(const td_tensor *a, const td_tensor *b)
 {
-    return a->dtype == b->dtype && a->ndim == b->ndim && !memcmp(a->sizes, b->sizes, sizeof(int64_t) * a->ndim) &&
+    return a->dtype == b->dtype && a->ndim == b->ndim && !((a->flags ^ b->flags) & (TD_FLAG_CONJ | TD_FLAG_NEG)) && !memcmp(a->sizes, b->sizes, sizeof(int64_t) * a->ndim) &&
            (a->flags & b->flags & TD_FLAG_CONTIGUOUS ||
             (a->flags & b->flags & TD_FLAG_NON_OVERLAPPING && !memcmp(a->strides, b->strides, sizeof(int64_t) * a->ndim)));
 }
@@ -75,7 +75,7 @@ int td_copy_late(td_tensor *dst, td_tensor *src)
 {
     td_tensor *here = dst->device.type == TD_CPU ? dst : src, *there = here == dst ? src : dst;
     if (!td_is_outside(there->device) || here->device.type != TD_CPU || !here->storage || !td_storage_is_pinned(here->storage) || !there->storage ||
-        !td_device_of(there->device.type)->transfer || !same_geometry(dst, src) || (dst->flags ^ src->flags) & (TD_FLAG_CONJ | TD_FLAG_NEG))
+        !td_device_of(there->device.type)->transfer || !same_geometry(dst, src))
         return 1;
     td_stream *stream = td_stream_current(there->device);
     if (!stream || td_pinned_used_on(here->storage->data, stream))
@@ -95,6 +95,8 @@ static int send(td_tensor *dst, td_tensor *src)
     const bool whole = dst->flags & TD_FLAG_NON_OVERLAPPING;
     td_tensor *here = whole ? td_tensor_new_strided(dst->ndim, dst->sizes, dst->strides, (td_dtype)dst->dtype, (td_device){TD_CPU, -1})
                             : td_host_copy(dst);
+    if (here)
+        here->flags |= dst->flags & (TD_FLAG_CONJ | TD_FLAG_NEG);
     int status = here && td_copy_elements(here, src) == 0
                      ? copy_bytes(dst->device, dst->data - before, here->device, here->data - before, all) : -1;
     td_tensor_release(here);
