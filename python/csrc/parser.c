@@ -408,8 +408,9 @@ int td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyOb
         return 0;
     uint64_t seen = 0, swaps = td_py_swaps;
     int found = 1, self = o->receiver >= 0;
-    if (TD_UNLIKELY(o->varargs >= 0 && nargs > self && !PyTuple_Check(args[self]) && !PyList_Check(args[self]))) {
-        /* x.view(2, 3): the numbers are the list */
+    if (TD_UNLIKELY(o->varargs >= 0 && nargs > self && !PyTuple_Check(args[self]) && !PyList_Check(args[self]) &&
+                    (args[self] != Py_None || nargs == self + 1))) {
+        /* x.view(2, 3): the numbers are the list.  None is one argument, which others may follow: x.std(None, False) */
         if (self) {
             if ((found = convert(o, o->receiver, args[0], s)) <= 0)
                 goto failed;

@@ -116,3 +116,26 @@ def test_strides_of_powers_and_attention(lib):
     assert lib.float_power(x, 2).stride() == x.stride()
     heads = lib.rand(3, 2, 4).permute(1, 0, 2)
     assert lib.nn.functional.scaled_dot_product_attention(heads, heads, heads).stride() == (12, 4, 1)
+
+
+def test_none_is_one_argument_that_others_may_follow(lib):
+    x = lib.tensor([[2., -2.5, .5], [1., 2., 3.]])
+    for name in 'std', 'var':
+        method, function = getattr(x, name), getattr(lib, name)
+        assert method(None, False) == function(x, dim=None, unbiased=False) != method()
+        assert method(None, False, True).shape == (1, 1)
+    for name in 'sum', 'mean', 'nansum':
+        assert getattr(x, name)(None, True).shape == (1, 1), name
+
+
+def test_vander_counts_integers_in_int64(lib):
+    for dtype in lib.uint8, lib.uint16, lib.int8:
+        found = lib.linalg.vander(lib.tensor([6, 8], dtype=dtype), N=3)
+        assert found.dtype is lib.int64 and found.tolist() == [[1, 6, 36], [1, 8, 64]]
+
+
+def test_complex_numbers_have_no_order_even_where_there_are_none(lib):
+    for function in lib.max, lib.min:
+        with pytest.raises(RuntimeError, match='does not support complex input'):
+            function(lib.empty(0, 3, dtype=lib.complex64), -1)
+    assert lib.empty(0)[..., ::2].roll([2]).stride() == (2,)

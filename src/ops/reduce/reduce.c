@@ -94,7 +94,7 @@ int td_meta_reduced(td_spec *specs, const char *op, int n, const td_reduced *rul
 {
     const bool extreme = rules[0] == TD_REDUCED_EXTREME || rules[0] == TD_REDUCED_EXTREME_AT;
     bool mask[TD_MAX_DIMS];
-    if (extreme && td_dtype_is_complex((td_dtype)self->dtype) && self->numel)
+    if (extreme && td_dtype_is_complex((td_dtype)self->dtype) && (self->numel || n == 2))
         return td_error(TD_E_RUNTIME, "%s(): does not support complex input; it takes real numbers", op);
     if (td_reduce_mask(self, n_dim, dim, rules[0] != TD_REDUCED_BOOL, mask) || (extreme && check_not_empty(op, self, mask, n_dim <= 0)))
         return -1;

@@ -261,7 +261,7 @@ int td_meta_roll(td_spec *specs, td_tensor *self, int64_t n_shifts, const int64_
             cut &= shifts[i] % self->sizes[td_wrap_dim(dims[i], self->ndim)] != 0;
         td_channels_last_strides(self->ndim, self->sizes, specs->strides);
         specs->strided = cut;
-    } else if (!self->numel && n_dims)  /* the result is a copy */
+    } else if (!self->numel)            /* the result is a copy */
         specs->strided = true, memcpy(specs->strides, self->strides, sizeof *self->strides * (size_t)self->ndim);
     return 0;
 }

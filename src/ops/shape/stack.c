@@ -212,7 +212,7 @@ td_tensor *td_op_combinations(td_tensor *self, int64_t r, bool with_replacement)
     return td_reshape(chosen, 2, (int64_t[]){count, r});
 }
 
-/* The Vandermonde matrix, columns x^0, x^1, ..., x^(N-1): a cumulative product of x beside ones.  bool counts in int64. */
+/* The Vandermonde matrix, columns x^0, x^1, ..., x^(N-1): a cumulative product of x beside ones.  Integers and bool count in int64. */
 td_tensor *td_op_linalg_vander(td_tensor *x, const int64_t *N)
 {
     int64_t n = N ? *N : x->ndim ? x->sizes[x->ndim - 1] : 1;
@@ -220,7 +220,7 @@ td_tensor *td_op_linalg_vander(td_tensor *x, const int64_t *N)
         return td_fail(TD_E_RUNTIME, "N must be greater than 1.");
     int64_t sizes[TD_MAX_DIMS + 1];
     TD_AUTO td_tensor *vectors = td_atleast_1d(x);
-    TD_AUTO td_tensor *base = x->dtype == TD_BOOL ? td_to(vectors, TD_I64) : vectors ? td_ref(vectors) : NULL;
+    TD_AUTO td_tensor *base = x->dtype == TD_BOOL || td_dtype_is_integral((td_dtype)x->dtype) ? td_to(vectors, TD_I64) : vectors ? td_ref(vectors) : NULL;
     TD_AUTO td_tensor *column = td_unsqueeze(base, -1);
     if (!column)
         return NULL;
