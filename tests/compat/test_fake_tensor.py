@@ -225,3 +225,18 @@ def test_metadata_is_compared(lib):
     assert common.check_significant_strides(lib.zeros(1, 3), lib.zeros(1, 3).as_strided((1, 3), (9, 1)), only_cuda=False)[0]
     assert common.dtype_to_type(lib.half) is float and common.type_to_dtype(complex) == lib.complex64
     assert common.suggest_memory_format(lib.zeros(2, 3, 4, 5).to(memory_format=lib.channels_last)) == lib.channels_last
+
+
+def test_aliases_of_results(lib):
+    F, utils = fakes(lib), importlib.import_module(lib.__name__ + "._subclasses.fake_utils")
+    a, b = lib.ones(2, 2), lib.ones(2)
+    assert utils.outputs_alias_inputs([a[0]], (b, {"x": a})) and not utils.outputs_alias_inputs(a + 1, [a, b])
+    assert utils.outputs_are_inputs((a,), [b, a]) and not utils.outputs_are_inputs(a[0], [a])
+    assert utils.output_alias_each_other([a[0], a[1]]) and not utils.output_alias_each_other([a, b])
+    mode = F.FakeTensorMode()
+    fake = mode.from_tensor(a)
+    utils._check_alias_info("op", a[0], [a], fake[0], [fake])
+    with pytest.raises(RuntimeError, match="mismatch in outputs_alias_inputs check"):
+        utils._check_alias_info("op", a[0], [a], fake.clone(), [fake])
+    if lib.__name__ == "tede":
+        assert utils.try_convert_fake_to_real([fake, b])[0] is a and utils.try_convert_fake_to_real([fake, b])[1] is b
