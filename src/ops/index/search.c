@@ -89,6 +89,8 @@ static td_tensor *searched(td_tensor *sequence, td_tensor *values, td_tensor *so
                        td_dtype_title((td_dtype)sorter->dtype));
     if (values->device.type == TD_META)
         return td_tensor_new(values->ndim, values->sizes, out_int32 ? TD_I32 : TD_I64, values->device);
+    if (values->device.type != TD_CPU)
+        return td_places_on_device(sequence, values, sorter, right, out_int32 ? TD_I32 : TD_I64);
     TD_AUTO td_tensor *s = kind == TD_I64 ? td_ordered_int64(sequence) : td_as_contiguous(sequence, kind);
     TD_AUTO td_tensor *v = kind == TD_I64 ? td_ordered_int64(values) : td_as_contiguous(values, kind);
     TD_AUTO td_tensor *order = sorter == TD_NONE ? td_tensor_retain(TD_NONE) : td_as_contiguous(sorter, TD_I64);
@@ -159,10 +161,13 @@ td_tensor *td_op_searchsorted_tensor(td_tensor *sorted_sequence, td_tensor *self
     return searched(seq, self, sorter, right || (side && !strcmp(side, "right")), out_int32);
 }
 
-/* A number, on meta if x is. */
+/* A number where x is. */
 static td_tensor *beside(const td_tensor *x, td_tensor *number)
 {
-    return number && x->device.type == TD_META ? td_tensor_new(0, NULL, (td_dtype)number->dtype, x->device) : td_tensor_retain(number);
+    if (!number || x->device.type == TD_CPU)
+        return td_tensor_retain(number);
+    TD_AUTO td_tensor *there = td_tensor_new(0, NULL, (td_dtype)number->dtype, x->device);
+    return !there || (x->device.type != TD_META && td_copy_elements(there, number)) ? NULL : td_tensor_retain(there);
 }
 td_tensor *td_op_searchsorted_scalar(td_tensor *sorted_sequence, td_scalar self, bool out_int32, bool right, const char *side,
                                      td_tensor *sorter)
@@ -218,7 +223,8 @@ td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_element
         return NULL;
     if (td_dtype_is_complex(common))
         return td_fail(TD_E_RUNTIME, "isin: complex numbers aren't supported");
-    td_dtype kind = search_dtype(common);
+    const bool far = elements->device.type != TD_CPU;
+    td_dtype kind = far ? common : search_dtype(common);        /* a device compares as what they are */
     if (elements->device.type == TD_META)
         return td_tensor_new(elements->ndim, elements->sizes, TD_BOOL, elements->device);
     TD_AUTO td_tensor *x = td_as_contiguous(elements, kind), *known = NULL;
@@ -232,6 +238,10 @@ td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_element
     }
     known = pair[0];
     td_tensor_release(pair[1]);
+    if (far) {
+        td_tensor_release(out);
+        return td_members_on_device(known, x, invert);
+    }
     int64_t n = known->numel;
     while (kind == TD_F64 && n > 0 && isnan(((const double *)known->data)[n - 1]))      /* equal to nothing, and last */
         n--;

@@ -49,4 +49,16 @@ td_tensor *td_rows_of(td_tensor *x, int dim);
 /* Copy rows back to where they came from. */
 int td_rows_to(td_tensor *to, int dim, td_tensor *rows);
 
+/* On a device with programs: positions of values in sorted rows, int32 or int64; whether they are among `known`, which is in order. */
+td_tensor *td_places_on_device(td_tensor *sequence, td_tensor *values, td_tensor *sorter, bool right, td_dtype dtype);
+td_tensor *td_members_on_device(td_tensor *known, td_tensor *values, bool invert);
+/* Bodies that such a device's kernels are. */
+td_tensor *td_op_searchsorted_tensor(td_tensor *sequence, td_tensor *self, bool out_int32, bool right, const char *side, td_tensor *sorter);
+td_tensor *td_op_searchsorted_scalar(td_tensor *sequence, td_scalar self, bool out_int32, bool right, const char *side, td_tensor *sorter);
+td_tensor *td_op_bucketize_tensor(td_tensor *self, td_tensor *boundaries, bool out_int32, bool right);
+td_tensor *td_op_bucketize_scalar(td_scalar self, td_tensor *boundaries, bool out_int32, bool right);
+td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_elements, bool assume_unique, bool invert);
+td_tensor *td_op_isin_tensor_scalar(td_tensor *elements, td_scalar test_element, bool assume_unique, bool invert);
+td_tensor *td_op_isin_scalar_tensor(td_scalar element, td_tensor *test_elements, bool assume_unique, bool invert);
+
 #endif

@@ -62,3 +62,25 @@ def test_out_and_errors(agrees, device):
     agrees(lambda x: tede.sort(x, 1, out=(tede.empty(10, 6, device=x.device).t(), tede.empty(10, 6, device=x.device, dtype=tede.int64).t())), x)
     with pytest.raises(RuntimeError, match="selected index k out of range"):
         tede.topk(x.to(device), 11)
+
+
+def test_places_in_sorted_rows(agrees):
+    for dtype in (tede.float32, tede.int64, tede.float16, tede.int32):
+        rows, x = tede.sort(tede.randint(-20, 20, (3, 50)).to(dtype))[0], tede.randint(-25, 25, (3, 7)).to(dtype)
+        for right in (False, True):
+            agrees(lambda r, x: tede.searchsorted(r, x, right=right, out_int32=right), rows, x)
+            agrees(lambda r, x: (tede.bucketize(x, r[0], right=right), tede.searchsorted(r[1], 3)), rows, x)
+    shuffled = tede.randperm(40).float()
+    agrees(lambda r, x, s: tede.searchsorted(r, x, sorter=s), shuffled, tede.rand(9) * 45, tede.argsort(shuffled))
+    agrees(lambda r, x: tede.bucketize(x, r), tede.tensor([1, 4, 9]), tede.tensor([0.5, 4.0, math.nan, 10.0]))
+    agrees(lambda r, x: tede.bucketize(x, r), tede.tensor([1.0, 2.0, math.nan]), tede.tensor([0.5, 2.0, math.nan, math.inf]))
+    agrees(lambda r, x: tede.bucketize(x, r), tede.empty(0), tede.rand(3))
+
+
+def test_membership(agrees):
+    for dtype in (tede.float32, tede.int64, tede.uint8):
+        x, known = tede.randint(0, 50, (6, 9)).to(dtype), tede.randint(0, 50, (20,)).to(dtype)
+        for invert in (False, True):
+            agrees(lambda x, k: tede.isin(x, k, invert=invert), x, known)
+        agrees(lambda x, k: (tede.isin(x, 3), tede.isin(3, k), tede.isin(x, k[:0])), x, known)
+    agrees(lambda x, k: tede.isin(x, k), tede.tensor([math.nan, 1.0, -0.0]), tede.tensor([math.nan, 0.0, 2.0]))
