@@ -57,4 +57,18 @@ static int64_t divided(int64_t a, int64_t b)
         }                                                       \
         BARRIER;                                                \
     } while (0)
+
+/* A group as a grid of GRID_M x GRID_N work items. */
+#if WIDTH >= 256
+#define GRID_N 16
+#elif WIDTH >= 64
+#define GRID_N 8
+#elif WIDTH >= 16
+#define GRID_N 4
+#elif WIDTH >= 4
+#define GRID_N 2
+#else
+#define GRID_N 1
+#endif
+#define GRID_M (WIDTH / GRID_N)
 #endif

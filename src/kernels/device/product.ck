@@ -41,21 +41,8 @@ typedef struct product_values {
 #define NUMBER(bits) td_bits_f32((uint32_t)(bits))
 #endif
 
-/* Work items in a group are LANES_M x LANES_N. */
-#if WIDTH >= 256
-#define LANES_N 16
-#elif WIDTH >= 64
-#define LANES_N 8
-#elif WIDTH >= 16
-#define LANES_N 4
-#elif WIDTH >= 4
-#define LANES_N 2
-#else
-#define LANES_N 1
-#endif
-#define LANES_M (WIDTH / LANES_N)
-#define PER_M (TILE_M / LANES_M)
-#define PER_N (TILE_N / LANES_N)
+#define PER_M (TILE_M / GRID_M)
+#define PER_N (TILE_N / GRID_N)
 
 /* What an index contributes: to where b is read; to where a is read (along k) or c is written (along n). */
 typedef struct part {
@@ -150,7 +137,7 @@ KERNEL product_tiles(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), BUFFER(parts
     SHARED A_C of_b[TILE_K * (TILE_N + 1)];
     SHARED part slice[TILE_K];
     SHARED part columns[TILE_N];
-    const int row = LANE / LANES_N, column = LANE % LANES_N;
+    const int row = LANE / GRID_N, column = LANE % GRID_N;
     const int64_t down = (v.m + TILE_M - 1) / TILE_M, across = (v.n + TILE_N - 1) / TILE_N, tiles = down * across * v.splits * v.batch;
     for (int64_t t = GROUP; t < tiles; t += GROUPS) {
         const int64_t m0 = t % down * TILE_M, n0 = t / down % across * TILE_N, split = t / (down * across) % v.splits;
@@ -181,9 +168,9 @@ KERNEL product_tiles(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), BUFFER(parts
             for (int p = 0; p < TILE_K; p++) {
                 A_C x[PER_M], y[PER_N];
                 for (int r = 0; r < PER_M; r++)
-                    x[r] = of_a[p * (TILE_M + 1) + row + r * LANES_M];
+                    x[r] = of_a[p * (TILE_M + 1) + row + r * GRID_M];
                 for (int s = 0; s < PER_N; s++)
-                    y[s] = of_b[p * (TILE_N + 1) + column + s * LANES_N];
+                    y[s] = of_b[p * (TILE_N + 1) + column + s * GRID_N];
                 for (int r = 0; r < PER_M; r++)
                     for (int s = 0; s < PER_N; s++)
                         sums[r][s] = FUSED(x[r], y[s], sums[r][s]);
@@ -192,13 +179,13 @@ KERNEL product_tiles(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), BUFFER(parts
         BARRIER;
         for (int r = 0; r < PER_M; r++)
             for (int s = 0; s < PER_N; s++) {
-                const int64_t i = m0 + row + r * LANES_M, j = n0 + column + s * LANES_N;
+                const int64_t i = m0 + row + r * GRID_M, j = n0 + column + s * GRID_N;
                 if (i >= v.m || j >= v.n)
                     continue;
                 if (v.splits > 1)
                     AT(A_C, parts)[((split * v.batch + batch) * v.m + i) * v.n + j] = sums[r][s];
                 else
-                    AT(A, c)[batch * v.c_batch + i * v.c_row + columns[column + s * LANES_N].other] =
+                    AT(A, c)[batch * v.c_batch + i * v.c_row + columns[column + s * GRID_N].other] =
                         finished(v, sums[r][s], AT(const A, bias), batch, i, j);
             }
         BARRIER;

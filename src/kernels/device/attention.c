@@ -1,0 +1,80 @@
+/* Attention on devices: attention.ck. */
+#include "calls_kernels_device_attention.h"
+#include "kernels/device/kernel.h"
+#define TD_HOST
+#include "kernels/device/attention.ck"
+
+#include <string.h>
+
+TD_SOURCE(attention);
+
+enum { MOST_LANES = 256 };
+
+static heads heads_of(const td_tensor *x)
+{
+    return x == TD_NONE ? (heads){0} : (heads){x->strides[0], x->strides[1], x->strides[2], x->strides[3]};
+}
+
+static attention_values values_of(const td_attention_geometry *g, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, td_tensor *out)
+{
+    attention_values v = {.batch = g->batch, .heads = g->heads, .kv_heads = g->kv_heads, .queries = g->queries, .keys = g->keys, .width = g->width,
+                          .value_width = g->value_width, .q = heads_of(query), .k = heads_of(key), .v = heads_of(value), .out = heads_of(out),
+                          .causal = g->causal};
+    for (int i = 0; mask != TD_NONE && i < mask->ndim; i++) {
+        const int at = 4 - mask->ndim + i;
+        v.mask[at] = g->mask_varies[at] ? mask->strides[i] : 0;
+    }
+    if (query->dtype == TD_F64)
+        memcpy(&v.scale, &g->scale, sizeof g->scale);
+    else
+        memcpy(&v.scale, &(float){(float)g->scale}, sizeof(float));
+    return v;
+}
+
+/* With a group for each block of `rows` queries or keys of `heads` heads, or, without heads, `rows` work items. */
+static int run(const char *kernel, const attention_values *v, td_tensor *mask, int64_t n_heads, int64_t rows, td_tensor *const buffers[9])
+{
+    const td_dtype dtype = (td_dtype)buffers[0]->dtype;
+    const td_device device = buffers[0]->device;
+    const int lanes = td_launch_lanes(device), most = lanes < MOST_LANES ? lanes : MOST_LANES;
+    const int64_t tile = dtype == TD_F64 ? 16 : 32, room = 2 * tile * (tile + 1);
+    const int64_t widest = v->width > v->value_width ? v->width : v->value_width, wide = (widest + 31) / 32 * 32;
+    if (lanes < 0)
+        return -1;
+    if (tile * wide > room)     /* several slices of a tile come out wrong on PoCL */
+        return td_leave_to_cpu("wide heads");
+    td_launch_of launch = {
+        .source = td_source_attention, .kernel = kernel, TD_VALUES(*v), .lanes = most,
+        .types = {{"A", dtype}, {"M", (td_dtype)(mask == TD_NONE ? dtype : mask->dtype)}},
+        .numbers = {{"ROWS", tile}, {"D", wide ? wide : 32}, {"SLICE", tile}, {"MASK", mask == TD_NONE ? 0 : mask->dtype == TD_BOOL ? 1 : 2},
+                    {"WIDE", dtype == TD_F64}},
+        .groups = n_heads ? td_launch_many(device, v->batch * n_heads * ((rows + tile - 1) / tile)) : td_launch_groups(device, rows),
+    };
+    memcpy(launch.buffers, buffers, 9 * sizeof *buffers);
+    return td_launch(&launch);
+}
+
+int td_on_device_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, const td_attention_geometry *geometry, td_tensor *out0,
+                           td_tensor *out1)
+{
+    const attention_values v = values_of(geometry, query, key, value, mask, out0);
+    if (!geometry->kv_heads)
+        return 0;
+    return run("attention_forward", &v, mask, v.heads, v.queries, (td_tensor *[9]){query, key, value, mask, out0, out1});
+}
+
+int td_on_device_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, td_tensor *result,
+                                    td_tensor *lse, const td_attention_geometry *geometry, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+{
+    attention_values v = values_of(geometry, query, key, value, mask, result);
+    if (!geometry->kv_heads)
+        return 0;
+    v.grad = heads_of(grad), v.dq = heads_of(out0), v.dk = heads_of(out1), v.dv = heads_of(out2);
+    const int64_t rows = v.batch * v.heads * v.queries;
+    TD_AUTO td_tensor *l = td_make_contiguous(lse), *delta = td_tensor_new(1, &rows, (td_dtype)lse->dtype, query->device);
+    if (!l || !delta)
+        return -1;
+    return run("attention_delta", &v, mask, 0, rows, (td_tensor *[9]){grad, result, delta}) ||
+           run("attention_queries", &v, mask, v.heads, v.queries, (td_tensor *[9]){query, key, value, mask, grad, l, delta, out0}) ||
+           run("attention_keys", &v, mask, v.kv_heads, v.keys, (td_tensor *[9]){query, key, value, mask, grad, l, delta, out1, out2}) ? -1 : 0;
+}
