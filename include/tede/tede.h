@@ -4,6 +4,7 @@
 #include <tede/autocast.h>
 #include <tede/autograd.h>
 #include <tede/base.h>
+#include <tede/counter.h>
 #include <tede/dispatch.h>
 #include <tede/formula.h>
 #include <tede/library.h>

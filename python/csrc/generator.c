@@ -1,5 +1,6 @@
 /* Generators of random numbers, and the functions that seed the default one. */
 #include "binding.h"
+#include <tede/counter.h>
 #include <tede/device.h>
 
 static PyObject *default_object;
@@ -16,7 +17,7 @@ static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     if (td_device_resolve(&where) < 0)
         return td_py_raise();
     GeneratorObject *self = (GeneratorObject *)type->tp_alloc(type, 0);
-    if (self && !(self->g = td_generator_new())) {
+    if (self && !(self->g = td_device_generator_new(where))) {
         Py_DECREF(self);
         return td_py_raise();
     }
@@ -70,9 +71,10 @@ static PyObject *seed(PyObject *self, PyObject *unused)
 static PyObject *get_state(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    td_tensor *x = td_tensor_new(1, (int64_t[]){TD_GENERATOR_STATE_SIZE}, TD_U8, (td_device){TD_CPU, -1});
+    td_generator *g = ((GeneratorObject *)self)->g;
+    td_tensor *x = td_tensor_new(1, (int64_t[]){(int64_t)td_generator_state_size(g)}, TD_U8, (td_device){TD_CPU, -1});
     if (x)
-        td_generator_get_state(((GeneratorObject *)self)->g, td_tensor_data(x));
+        td_generator_get_state(g, td_tensor_data(x));
     return td_py_wrap(x);
 }
 static PyObject *set_state(PyObject *self, PyObject *o)
@@ -107,12 +109,21 @@ static PyObject *clone_state(PyObject *self, PyObject *unused)
     (void)unused;
     return td_py_generator_on(td_generator_clone(((GeneratorObject *)self)->g), ((GeneratorObject *)self)->device);
 }
-/* Counter-based generators of GPUs have an offset into their stream, and states that a captured graph shares; the processor's
- * has neither, and programs find that out by these errors. */
-static PyObject *no_offset(PyObject *self, PyObject *unused)
+/* Generators that count have an offset into their stream; states that a captured graph shares nobody has, and programs find that out by
+ * these errors. */
+static PyObject *get_offset(PyObject *self, PyObject *unused)
 {
-    (void)self, (void)unused;
-    return PyErr_Format(PyExc_RuntimeError, "CPU Generator does not use offset");
+    (void)unused;
+    td_generator *g = ((GeneratorObject *)self)->g;
+    const uint64_t offset = td_generator_offset(g);
+    return td_generator_counts(g) ? PyLong_FromUnsignedLongLong(offset) : td_py_raise();
+}
+static PyObject *set_offset(PyObject *self, PyObject *o)
+{
+    uint64_t offset;
+    if (seed_of(o, &offset) < 0)
+        return NULL;
+    return td_generator_set_offset(((GeneratorObject *)self)->g, offset) ? td_py_raise() : Py_NewRef(self);
 }
 static PyObject *no_graph_get_state(PyObject *self, PyObject *unused)
 {
@@ -155,8 +166,8 @@ static PyMethodDef methods[] = {
     {"get_state", get_state, METH_NOARGS, "The state, as a tensor of bytes."},
     {"set_state", set_state, METH_O, "Go on from a state."},
     {"clone_state", clone_state, METH_NOARGS, "Another generator in the same state."},
-    {"get_offset", no_offset, METH_NOARGS, "The offset into the stream: an error, as only GPUs' generators have one."},
-    {"set_offset", no_offset, METH_O, "Go on from an offset: an error, as only GPUs' generators have one."},
+    {"get_offset", get_offset, METH_NOARGS, "The offset into the stream of a device's generator; the CPU's has none."},
+    {"set_offset", set_offset, METH_O, "Go on from an offset of a device's generator, a multiple of 4."},
     {"graphsafe_get_state", no_graph_get_state, METH_NOARGS, "The state for a captured graph: an error on the processor."},
     {"graphsafe_set_state", no_graph_set_state, METH_O, "Share the state of a captured graph: an error on the processor."},
     {"__reduce__", generator_reduce, METH_NOARGS, NULL},

@@ -116,6 +116,7 @@ static void start(td_generator *g, uint64_t seed)
     g->left = 1, g->next = 0;
     g->has_next_float = g->has_next_double = false;
     g->next_float = 0, g->next_double = 0;
+    g->offset = 0;
 }
 
 static uint64_t entropy(void)
@@ -169,18 +170,27 @@ td_generator *td_generator_new(void)
         return NULL;
     atomic_init(&g->references, 1);
     pthread_mutex_init(&g->lock, NULL);
+    g->counts = false;
     start(g, TD_DEFAULT_SEED);
     return g;
 }
+td_generator *td_generator_new_counter(void)
+{
+    td_generator *g = td_generator_new();
+    if (g)
+        g->counts = true;
+    return g;
+}
+bool td_generator_counts(const td_generator *g) { return g->counts; }
 
 td_generator *td_generator_clone(td_generator *g)
 {
     unsigned char state[TD_GENERATOR_STATE_SIZE];
-    td_generator *copy = td_generator_new();
+    td_generator *copy = td_generator_counts(g) ? td_generator_new_counter() : td_generator_new();
     if (!copy)
         return NULL;
     td_generator_get_state(g, state);
-    if (td_generator_set_state(copy, state, sizeof state)) {
+    if (td_generator_set_state(copy, state, td_generator_state_size(g))) {
         td_generator_release(copy);
         return NULL;
     }
@@ -202,12 +212,36 @@ void td_generator_release(td_generator *g)
     td_mem_free(g, sizeof *g);
 }
 
-td_generator *td_random_lock(td_generator *g)
+static td_generator *lock(td_generator *g)
 {
     if (!g)
         g = td_default_generator();
     pthread_mutex_lock(&g->lock);
     return g;
+}
+/* MT19937 takes 32 bits of seed, which are mixed of all (a step of SplitMix64). */
+td_generator *td_random_lock(td_generator *g)
+{
+    g = lock(g);
+    if (TD_UNLIKELY(g->counts)) {
+        const uint64_t seed = g->seed, offset = g->offset;
+        uint64_t mixed = seed + (offset + 1) * UINT64_C(0x9e3779b97f4a7c15);
+        mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+        start(g, mixed ^ mixed >> 31);
+        g->seed = seed, g->offset = offset + 4;
+    }
+    return g;
+}
+int td_random_reserve(td_generator *g, uint64_t n, uint64_t *seed, uint64_t *offset)
+{
+    if (!g->counts)
+        return td_error(TD_E_RUNTIME, "Expected a device's type for generator but found 'cpu'");
+    lock(g);
+    *seed = g->seed, *offset = g->offset;
+    g->offset += n;
+    td_random_unlock(g);
+    return 0;
 }
 void td_random_unlock(td_generator *g) { pthread_mutex_unlock(&g->lock); }
 
@@ -215,7 +249,7 @@ void td_random_unlock(td_generator *g) { pthread_mutex_unlock(&g->lock); }
 
 void td_generator_seed(td_generator *g, uint64_t seed)
 {
-    g = td_random_lock(g);
+    g = lock(g);
     start(g, seed);
     td_random_unlock(g);
 }
@@ -230,7 +264,7 @@ uint64_t td_generator_seed_random(td_generator *g)
 
 uint64_t td_generator_initial_seed(td_generator *g)
 {
-    g = td_random_lock(g);
+    g = lock(g);
     uint64_t seed = g->seed;
     td_random_unlock(g);
     return seed;
@@ -266,10 +300,39 @@ typedef struct saved {
 } saved;
 _Static_assert(sizeof(saved) == TD_GENERATOR_STATE_SIZE, "PyTorch's CPU generator state has 5056 bytes");
 
+size_t td_generator_state_size(const td_generator *g) { return g->counts ? 2 * sizeof(uint64_t) : sizeof(saved); }
+
+static int refuse_offset(void) { return td_error(TD_E_RUNTIME, "CPU Generator does not use offset"); }
+uint64_t td_generator_offset(td_generator *g)
+{
+    if (!g->counts)
+        return refuse_offset(), 0;
+    lock(g);
+    const uint64_t offset = g->offset;
+    td_random_unlock(g);
+    return offset;
+}
+int td_generator_set_offset(td_generator *g, uint64_t offset)
+{
+    if (!g->counts)
+        return refuse_offset();
+    if (offset % 4)
+        return td_error(TD_E_RUNTIME, "offset must be a multiple of 4");
+    lock(g);
+    g->offset = offset;
+    td_random_unlock(g);
+    return 0;
+}
+
 void td_generator_get_state(td_generator *g, void *bytes)
 {
     saved image = {.seeded = 1};
-    g = td_random_lock(g);
+    g = lock(g);
+    if (g->counts) {
+        memcpy(bytes, (uint64_t[]){g->seed, g->offset}, 2 * sizeof(uint64_t));
+        td_random_unlock(g);
+        return;
+    }
     image.seed = g->seed, image.left = g->left, image.next = g->next;
     for (int i = 0; i < TD_MT_WORDS; i++)
         image.state[i] = g->state[i];
@@ -284,6 +347,19 @@ void td_generator_get_state(td_generator *g, void *bytes)
 int td_generator_set_state(td_generator *g, const void *bytes, size_t size)
 {
     saved image;
+    if (g->counts) {
+        uint64_t both[2];
+        if (size != sizeof both)
+            return td_error(TD_E_RUNTIME, "RNG state is wrong size: %zu bytes, not %zu", size, sizeof both);
+        memcpy(both, bytes, sizeof both);
+        if (both[1] % 4)
+            return td_error(TD_E_RUNTIME, "offset must be a multiple of 4");
+        lock(g);
+        start(g, both[0]);
+        g->offset = both[1];
+        td_random_unlock(g);
+        return 0;
+    }
     if (size != sizeof image)
         return td_error(TD_E_RUNTIME, "Expected a CPUGeneratorImplState of size %zu but found the input RNG state "
                         "size to be %zu", sizeof image, size);
@@ -293,7 +369,7 @@ int td_generator_set_state(td_generator *g, const void *bytes, size_t size)
         || (uint64_t)image.left - 1 > TD_MT_WORDS - image.next)
         return td_error(TD_E_RUNTIME, "Invalid mt19937 state (seeded %d, %d words left, next is %llu of %d)",
                         (int)image.seeded, (int)image.left, (unsigned long long)image.next, TD_MT_WORDS);
-    g = td_random_lock(g);
+    g = lock(g);
     g->seed = image.seed, g->left = image.left, g->next = (uint32_t)image.next;
     for (int i = 0; i < TD_MT_WORDS; i++)
         g->state[i] = (uint32_t)image.state[i];

@@ -10,7 +10,7 @@
 #ifndef TD_BASE_RANDOM_H
 #define TD_BASE_RANDOM_H
 
-#include <tede/random.h>
+#include <tede/counter.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -19,7 +19,8 @@ enum { TD_MT_WORDS = 624, TD_MT_SHIFT = 397 };
 struct td_generator {
     atomic_int      references;
     pthread_mutex_t lock;
-    uint64_t seed;
+    uint64_t seed, offset;
+    bool     counts;        /* a device's: its numbers are functions of seed and offset, and what the CPU draws for it follows from these */
     /* PyTorch counts twice: `left` - 1 words remain, `next` is the index of the first of them.  A fresh seed has
      * left == 1, next == 0.  Always left - 1 <= TD_MT_WORDS - next. */
     int32_t  left;
@@ -31,9 +32,13 @@ struct td_generator {
     uint32_t state[TD_MT_WORDS];
 };
 
-/* NULL stands for the default generator; returns the one that is locked now. */
+/* NULL stands for the default generator; returns the one that is locked now.  For whoever draws: the words of a device's generator are those
+ * of a stream that begins with its seed and offset, which advances. */
 td_generator *td_random_lock(td_generator *g);
 void          td_random_unlock(td_generator *g);
+
+/* Seed and offset of a device's generator, which advances by n, a multiple of 4.  An error for one of the CPU's. */
+int td_random_reserve(td_generator *g, uint64_t n, uint64_t *seed, uint64_t *offset);
 
 /* Make the next TD_MT_WORDS words. */
 void td_random_refill(td_generator *g);

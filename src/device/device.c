@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tede/counter.h>
 
 bool td_any_device;
 const td_device_library *td_devices[TD_DEVICE_TYPES];
@@ -83,12 +84,14 @@ int td_device_synchronize(td_device device)
     return library && library->synchronize ? library->synchronize(device.index) : 0;
 }
 
-static int make_generators(int type, int count)
+td_generator *td_device_generator_new(td_device device) { return td_has_programs(device) ? td_generator_new_counter() : td_generator_new(); }
+
+static int make_generators(int type, int count, bool has_programs)
 {
     td_generator **made = calloc((size_t)count, sizeof *made);
     bool good = made != NULL;
     for (int i = 0; i < count && good; i++)
-        good = (made[i] = td_generator_new()) != NULL;
+        good = (made[i] = has_programs ? td_generator_new_counter() : td_generator_new()) != NULL;
     if (!good) {
         for (int i = 0; made && i < count; i++)
             td_generator_release(made[i]);
@@ -108,9 +111,9 @@ td_generator *td_device_generator(td_device device)
     return __atomic_load_n(&generators[device.type], __ATOMIC_ACQUIRE)[device.index];
 }
 
-int td_device_prepare(int type, int count)
+int td_device_prepare(int type, int count, bool has_programs)
 {
-    return make_generators(type, count) || td_streams_prepare(type, count) || td_device_memory_prepare(type, count) ? -1 : 0;
+    return make_generators(type, count, has_programs) || td_streams_prepare(type, count) || td_device_memory_prepare(type, count) ? -1 : 0;
 }
 
 /* Where a library fails and records no error, one is recorded here. */

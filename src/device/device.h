@@ -25,7 +25,7 @@ static inline bool td_has_programs(td_device device)
 int td_device_load_type(int type);
 
 /* Give a device that is being loaded what each of its indices has: a generator, a first stream, a pool of memory. */
-int td_device_prepare(int type, int count);
+int td_device_prepare(int type, int count, bool has_programs);
 int td_streams_prepare(int type, int count);
 int td_device_memory_prepare(int type, int count);
 

@@ -131,7 +131,7 @@ static int take_in(const td_device_library *given, const char *from, bool *start
     if (count < 1 || count > INT8_MAX)
         return td_error_code() != TD_OK ? -1 : td_error(TD_E_RUNTIME, "%s: device '%s' says that there are %d of it; 1 to %d are "
                                                         "possible", from, table->name, count, INT8_MAX);
-    if (td_device_prepare(type, count))
+    if (td_device_prepare(type, count, table->launch != NULL))
         return -1;
     const char *before = td_device_name(type);
     __atomic_store_n(&td_devices[type], table, __ATOMIC_RELEASE);

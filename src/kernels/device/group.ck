@@ -72,3 +72,14 @@ static int64_t divided(int64_t a, int64_t b)
 #endif
 #define GRID_M (WIDTH / GRID_N)
 #endif
+
+/* Numbers among the values are bits of a double if WIDE, else of a float, since some devices have no double (td_number_bits). */
+#ifndef TD_HOST
+#ifdef WIDE
+#if WIDE
+#define NUMBER(x) td_bits_f64((uint64_t)(x))
+#else
+#define NUMBER(x) td_bits_f32((uint32_t)(x))
+#endif
+#endif
+#endif

@@ -54,6 +54,15 @@ number td_number(double x);
  * False if more than eight are left. */
 bool td_axes_of(axes *to, int ndim, const int64_t *sizes, int n, const int64_t *const *strides);
 
+/* A number for NUMBER in group.ck. */
+static inline int64_t td_number_bits(double x, bool wide)
+{
+    union { double d; float f; uint32_t narrow; int64_t wide; } of;
+    if (wide)
+        return of.d = x, of.wide;
+    return of.f = (float)x, (int64_t)of.narrow;
+}
+
 /* Whether the device has kernels for a dtype; complex numbers have none. */
 bool td_device_computes(td_device device, td_dtype dtype);
 

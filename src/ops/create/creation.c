@@ -13,6 +13,7 @@
 #include <tede/modes.h>
 #include "autograd/node.h"
 #include "dispatch/outputs.h"
+#include "ops/create/create.h"
 #include "ops/iterate/iterator.h"
 #include "ops/iterate/strides.h"
 #include "tensor/checked.h"
@@ -293,6 +294,12 @@ td_tensor *td_op_arange_start_step(td_scalar start, td_scalar end, td_scalar ste
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"arange_cpu\" not implemented for '%s'", td_dtype_title(kind));
     }
     bool ints = whole || td_dtype_is_integral(kind);
+    if (out->device.type != TD_CPU) {
+        if (!td_arange_on_device(out, ints, td_scalar_int(start), td_scalar_int(step), first, by))
+            return out;
+        td_tensor_release(out);
+        return NULL;
+    }
     arange_work work = {out->data, td_dtype_size(kind), kind, ints, td_scalar_int(start), td_scalar_int(step), first, by};
     td_parallel_for(0, n, 32768, arange_range, &work);
     return out;

@@ -9,6 +9,7 @@
 #include "dispatch/outputs.h"
 #include "dispatch/spec.h"
 #include "ops/compose.h"
+#include "ops/create/create.h"
 
 /* What a factory function makes if nothing is named. */
 static td_dtype or_default(td_dtype dtype) { return dtype == TD_DTYPE_NONE ? td_default_dtype() : dtype; }
@@ -44,20 +45,29 @@ static double stepped(const spacing *s, double from, double step, double i)
     default: return fma(step, i, from);
     }
 }
-/* Element i.  PyTorch's step is (end - start) / (steps - 1) in the dtype, and its kernel counts from the nearer end, as here: from
- * `start` in the first half, backwards from `end` in the second. */
+static void round_ends(const spacing *s, double *start, double *end)
+{
+    if (s->kind == TD_F32)
+        *start = (float)*start, *end = (float)*end;
+    else if (!s->exponents && (s->kind == TD_F16 || s->kind == TD_BF16))
+        *start = half(s->kind, (float)*start), *end = half(s->kind, (float)*end);
+}
+/* Between rounded ends: PyTorch's step is (end - start) / (steps - 1) in the dtype. */
+static double step_of(const spacing *s, double start, double end)
+{
+    const double parts = (double)(s->steps - 1);
+    if (!s->exponents && s->kind == TD_F32)
+        return ((float)end - (float)start) / (float)parts;
+    if (!s->exponents && (s->kind == TD_F16 || s->kind == TD_BF16))
+        return half(s->kind, half(s->kind, (float)(end - start)) / half(s->kind, (float)parts));
+    return (end - start) / parts;
+}
+/* Element i.  PyTorch's kernel counts from the nearer end, as here: from `start` in the first half, backwards from `end` in the second. */
 static double spaced(const spacing *s, double start, double end, int64_t i)
 {
-    double step = 0, parts = (double)(s->steps - 1);
-    if (s->kind == TD_F32)
-        start = (float)start, end = (float)end;
-    if (!s->exponents && s->kind == TD_F32)
-        step = ((float)end - (float)start) / (float)parts;
-    else if (!s->exponents && (s->kind == TD_F16 || s->kind == TD_BF16)) {
-        start = half(s->kind, (float)start), end = half(s->kind, (float)end);
-        step = half(s->kind, half(s->kind, (float)(end - start)) / half(s->kind, (float)parts));
-    } else
-        step = (end - start) / parts;
+    const double parts = (double)(s->steps - 1);
+    round_ends(s, &start, &end);
+    const double step = step_of(s, start, end);
     return i < s->steps / 2 || s->steps == 1 ? stepped(s, start, s->steps == 1 ? 0 : step, (double)i)
                                              : stepped(s, end, -step, parts - (double)i);
 }
@@ -82,17 +92,24 @@ static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, in
     if (!out || out->device.type == TD_META)
         return td_ref(out);
     bool parts = td_dtype_is_complex(kind);
-    TD_AUTO td_tensor *values = td_tensor_new(1, &steps, parts ? TD_C128 : TD_F64, out->device);
+    const bool there = out->device.type != TD_CPU;
+    if (there && (parts || base))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "powers and complex numbers are made on the CPU");
+    TD_AUTO td_tensor *values = there ? td_ref(TD_NONE) : td_tensor_new(1, &steps, parts ? TD_C128 : TD_F64, out->device);
     if (!values)
         return NULL;
     spacing s = {td_scalar_double(start), td_scalar_double(end), start.kind == TD_SCALAR_COMPLEX ? start.imag : 0,
                  end.kind == TD_SCALAR_COMPLEX ? end.imag : 0, steps, base != NULL, td_dtype_is_integral(kind), kind};
-    double *to = (double *)values->data;
     /* Of integer dtypes the spacing is that of their own ends: */
     if (s.whole)    /* ends are truncated first */
         s.start = (double)td_scalar_int(start), s.end = (double)td_scalar_int(end);
     if (kind == TD_U8)      /* and wrap around */
         s.start = (uint8_t)td_scalar_int(start), s.end = (uint8_t)td_scalar_int(end);
+    if (there) {
+        round_ends(&s, &s.start, &s.end);
+        return td_linspace_on_device(out, s.start, s.end, step_of(&s, s.start, s.end)) ? NULL : td_ref(out);
+    }
+    double *to = (double *)values->data;
     for (int64_t i = 0; i < steps; i++) {
         double real = spaced(&s, s.start, s.end, i);
         if (!parts) {

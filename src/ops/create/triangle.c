@@ -6,6 +6,7 @@
 #include "calls_ops_create_triangle.h"
 #include <string.h>
 #include <tede/kernel.h>
+#include "ops/create/create.h"
 #include "ops/iterate/iterator.h"
 #include "ops/reduce/reduce.h"
 #include "tensor/checked.h"
@@ -63,6 +64,8 @@ static int triangle(td_tensor *self, int64_t diagonal, bool upper, td_tensor *ou
     if (out->numel == 0)
         return 0;
     const int64_t rows = out->sizes[out->ndim - 2], cols = out->sizes[out->ndim - 1], item = td_itemsize(out);
+    if (out->device.type != TD_CPU)
+        return td_triangle_on_device(together ? self : out, out, diagonal < -rows ? -rows : diagonal > cols ? cols : diagonal, upper);
     job j = {.to = out->data, .from = together ? self->data : out->data, .rows = rows, .row_bytes = cols * item, .cols = cols,
              .item = item, .diagonal = diagonal < -rows ? -rows : diagonal > cols ? cols : diagonal, .upper = upper};
     td_parallel_for(0, out->numel / cols, TD_THREAD_WORK / cols + 1, some_rows, &j);
@@ -114,6 +117,10 @@ static int triangle_in_place(const char *op, td_tensor *self, int64_t diagonal, 
         return triangle(self, diagonal, upper, self);
     if (!written_in_place(self) && td_check_overlap(op, self, 0, NULL))
         return -1;
+    if (self->device.type != TD_CPU) {
+        TD_AUTO td_tensor *own = td_make_contiguous(self);
+        return own && !td_triangle_on_device(own, own, diagonal, upper) ? td_copy_elements(self, own) : -1;
+    }
     for (int64_t b = 0; b < self->numel / (rows * cols); b++) {
         char *at = self->data;
         for (int64_t d = self->ndim - 3, rest = b; d >= 0; rest /= self->sizes[d--])

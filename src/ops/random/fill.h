@@ -20,7 +20,21 @@
 #ifndef TD_KERNELS_RANDOM_FILL_H
 #define TD_KERNELS_RANDOM_FILL_H
 
-#include <tede/random.h>
+#include "tensor/tensor.h"
+
+/* ---- on devices with programs: src/kernels/device/random.c.  The order of the bounded ones is known to random.ck. */
+typedef enum td_filling {
+    TD_FILL_UNIFORM, TD_FILL_NORMAL, TD_FILL_LOG_NORMAL, TD_FILL_CAUCHY, TD_FILL_EXPONENTIAL, TD_FILL_GEOMETRIC, TD_FILL_BERNOULLI, TD_FILL_DROPOUT,
+    TD_FILL_RANDOM, TD_FILL_RANDOM_FROM, TD_FILL_RANDOM_FROM_TO,
+    TD_FILL_EACH,           /* bernoulli with a probability for each element */
+} td_filling;
+/* Elements of a dense tensor in the order of memory; the numbers mean what they mean below and were checked.  `each` is NULL but for TD_FILL_EACH.
+ * TD_E_NOT_IMPLEMENTED for a dtype that the device doesn't compute in. */
+TD_MUST_USE int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tensor *each, double a, double b, int64_t from, int64_t to);
+/* 1 if an element of a contiguous tensor isn't in [0, 1], else 0; -1. */
+TD_MUST_USE int td_improbable_on_device(td_tensor *p);
+/* Indices with replacement, contiguous: rows of samples by rows of weights. */
+TD_MUST_USE int td_multinomial_on_device(td_generator *g, td_tensor *weights, td_tensor *out);
 
 /* [from, to), floating and complex dtypes. */
 TD_MUST_USE int td_fill_uniform(td_generator *g, td_dtype dtype, void *out, int64_t n, double from, double to);

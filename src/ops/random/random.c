@@ -15,6 +15,8 @@
 #include "dispatch/outputs.h"
 #include "ops/random/fill.h"
 #include "ops/reduce/reduce.h"
+#include <tede/counter.h>
+#include <tede/device.h>
 #include "tensor/device.h"
 
 /* A fill's parameters; unused ones stay 0. g is NULL for the default generator. */
@@ -79,6 +81,31 @@ static int try_on_meta(filler *f, draw d, const td_tensor *self)
     return status;
 }
 
+/* Which one a function is, for devices. */
+static td_filling filling_of(filler *f)
+{
+    static const struct { filler *f; td_filling kind; } of[] = {
+        {fill_uniform, TD_FILL_UNIFORM}, {fill_normal, TD_FILL_NORMAL}, {fill_normal_each, TD_FILL_NORMAL}, {fill_log_normal, TD_FILL_LOG_NORMAL},
+        {fill_cauchy, TD_FILL_CAUCHY}, {fill_exponential, TD_FILL_EXPONENTIAL}, {fill_geometric, TD_FILL_GEOMETRIC},
+        {fill_bernoulli, TD_FILL_BERNOULLI}, {fill_dropout, TD_FILL_DROPOUT}, {fill_random, TD_FILL_RANDOM}, {fill_from, TD_FILL_RANDOM_FROM},
+        {fill_from_to, TD_FILL_RANDOM_FROM_TO},
+    };
+    int i = 0;
+    while (of[i].f != f)
+        i++;
+    return of[i].kind;
+}
+
+/* A dense tensor on a device. */
+static int fill_there(td_tensor *dense, filler *f, const draw *d)
+{
+    if (d->g && !td_generator_counts(d->g)) {
+        char name[32];
+        return td_error(TD_E_RUNTIME, "Expected a '%s' device type for generator but found 'cpu'", td_device_str(dense->device, name));
+    }
+    return td_fill_on_device(filling_of(f), d->g, dense, NULL, d->a, d->b, d->from, d->to);
+}
+
 /* A tensor without gaps is filled in place, in the order of memory; one with gaps through a contiguous one, whose
  * elements are copied out in that order. */
 static int fill(const char *op, td_tensor *self, filler *f, const draw *d)
@@ -87,11 +114,14 @@ static int fill(const char *op, td_tensor *self, filler *f, const draw *d)
         return -1;
     if (self->device.type == TD_META)
         return try_on_meta(f, *d, self);
+    const bool there = self->device.type != TD_CPU;
+    if (there && try_on_meta(f, *d, self))
+        return -1;
     if (self->flags & (TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING))
-        return f(d, (td_dtype)self->dtype, self->data, self->numel);
+        return there ? fill_there(self, f, d) : f(d, (td_dtype)self->dtype, self->data, self->numel);
     TD_AUTO td_tensor *place = along_memory(self, NULL);
     TD_AUTO td_tensor *dense = place ? td_tensor_new(place->ndim, place->sizes, (td_dtype)self->dtype, self->device) : NULL;
-    if (!dense || f(d, (td_dtype)self->dtype, dense->data, dense->numel))
+    if (!dense || (there ? fill_there(dense, f, d) : f(d, (td_dtype)self->dtype, dense->data, dense->numel)))
         return -1;
     return td_copy_elements(place, dense);
 }
@@ -110,6 +140,9 @@ static td_tensor *make(int64_t n, const int64_t *size, td_dtype dtype, td_device
 {
     return td_empty_memory_format(n, size, dtype, device, TD_MEMORY_FORMAT_NONE);
 }
+
+/* Of x's shape, dtype and, if it is dense, layout in memory. */
+static td_tensor *like(td_tensor *x) { return td_empty_like(x, TD_DTYPE_NONE, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE); }
 
 /* ---- filling in place */
 
@@ -160,6 +193,21 @@ int td_op_bernoulli_float_(td_tensor *self, double p, td_generator *generator)
     return fill("bernoulli_", self, fill_bernoulli, &(draw){.g = generator, .a = p});
 }
 
+/* A contiguous result by contiguous probabilities. */
+static int fill_each(td_generator *g, td_tensor *out, td_tensor *p)
+{
+    if (out->device.type == TD_CPU)
+        return td_fill_bernoulli_each(g, (td_dtype)out->dtype, out->data, out->numel, (td_dtype)p->dtype, p->data);
+    if (!td_dtype_is_floating((td_dtype)p->dtype) || td_dtype_is_complex((td_dtype)out->dtype))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"bernoulli_tensor_cpu_p_\" not implemented for '%s'",
+                        td_dtype_title(td_dtype_is_floating((td_dtype)p->dtype) ? (td_dtype)out->dtype : (td_dtype)p->dtype));
+    const int improbable = out->numel ? td_improbable_on_device(p) : 0;
+    if (improbable)
+        return improbable < 0 ? -1 : td_error(TD_E_RUNTIME, "Expected p_in >= 0 && p_in <= 1 to be true, but got false: a probability of bernoulli's "
+                                                            "isn't between 0 and 1");
+    return td_fill_on_device(TD_FILL_EACH, g, out, p, 0, 0, 0, 0);
+}
+
 /* The probabilities are brought into the order of self's memory, in which the numbers are drawn. */
 int td_op_bernoulli_tensor_(td_tensor *self, td_tensor *p, td_generator *generator)
 {
@@ -175,7 +223,7 @@ int td_op_bernoulli_tensor_(td_tensor *self, td_tensor *p, td_generator *generat
     td_dtype kind = td_dtype_is_floating((td_dtype)p->dtype) ? (td_dtype)p->dtype : TD_F32;
     TD_AUTO td_tensor *each = td_as_contiguous(view, kind);
     TD_AUTO td_tensor *dense = each ? td_tensor_new(place->ndim, place->sizes, (td_dtype)self->dtype, self->device) : NULL;
-    if (!dense || td_fill_bernoulli_each(generator, (td_dtype)self->dtype, dense->data, dense->numel, kind, each->data))
+    if (!dense || fill_each(generator, dense, each))
         return -1;
     return td_copy_elements(place, dense);
 }
@@ -184,8 +232,7 @@ td_tensor *td_op_bernoulli(td_tensor *self, td_generator *generator)
 {
     TD_AUTO td_tensor *each = td_make_contiguous(self);
     td_tensor *out = each ? td_tensor_new(self->ndim, self->sizes, (td_dtype)self->dtype, self->device) : NULL;
-    if (out && out->device.type != TD_META &&
-        td_fill_bernoulli_each(generator, (td_dtype)self->dtype, out->data, out->numel, (td_dtype)self->dtype, each->data)) {
+    if (out && out->device.type != TD_META && fill_each(generator, out, each)) {
         td_tensor_release(out);
         return NULL;
     }
@@ -198,8 +245,6 @@ int td_op_bernoulli_out(td_tensor *self, td_generator *generator, td_tensor *out
     return td_resize_output(out, self->ndim, self->sizes) ? -1 : td_op_bernoulli_tensor_(out, self, generator);
 }
 
-/* Of x's shape, dtype and, if it is dense, layout in memory. */
-static td_tensor *like(td_tensor *x) { return td_empty_like(x, TD_DTYPE_NONE, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE); }
 
 td_tensor *td_op_bernoulli_p(td_tensor *self, double p, td_generator *generator)
 {
@@ -298,11 +343,27 @@ td_tensor *td_op_randint_like_tensor(td_tensor *self, td_tensor *high, td_dtype 
     return td_op_randint_like_low_generator_dtype(self, 0, td_scalar_int(top), NULL, dtype, device, memory_format);
 }
 
+/* The order of random keys of 64 bits, which are different but for one case in 2^64 / n^2.  Takes over `out`. */
+static td_tensor *order_keys(td_tensor *out, td_generator *generator)
+{
+    TD_AUTO td_tensor *to = out;
+    td_generator *own = td_generator_new();     /* what is refused for the dtype */
+    int64_t room[2];
+    const bool refused = !own || td_fill_randperm(own, (td_dtype)out->dtype, room, 0);
+    td_generator_release(own);
+    TD_AUTO td_tensor *keys = refused ? NULL : filled("randperm", td_tensor_new(1, out->sizes, TD_I64, out->device), fill_from,
+                                                      &(draw){.g = generator, .from = INT64_MIN});
+    TD_AUTO td_tensor *order = td_argsort(keys, 0, false);
+    return order && !td_copy_elements(to, order) ? td_tensor_retain(to) : NULL;
+}
+
 td_tensor *td_op_randperm_generator(int64_t n, td_generator *generator, td_dtype dtype, td_device device)
 {
     if (n < 0)
         return td_fail(TD_E_RUNTIME, "n must be non-negative, got%" PRId64, n);
     td_tensor *out = make(1, &n, dtype == TD_DTYPE_NONE ? TD_I64 : dtype, device);
+    if (out && td_is_outside(out->device))
+        return order_keys(out, generator);
     if (out && out->device.type != TD_META && td_fill_randperm(generator, (td_dtype)out->dtype, out->data, n)) {
         td_tensor_release(out);
         return NULL;
@@ -377,6 +438,38 @@ int td_out_check_multinomial(td_tensor *self, int64_t num_samples, bool replacem
                                                td_dtype_title((td_dtype)out->dtype));
 }
 
+/* The same on a device, by operators: the race is over a quotient's largest.  Weights are checked first, as PyTorch does it. */
+static td_tensor *multinomial_there(td_tensor *self, int64_t num_samples, bool replacement, td_generator *generator)
+{
+    td_scalar low = td_int(0), high = td_int(0), least = td_int(1);
+    if (self->numel) {
+        TD_AUTO td_tensor *smallest = td_amin(self, 0, NULL, false), *largest = td_amax(self, 0, NULL, false);
+        TD_AUTO td_tensor *sums = td_sum_dim_intlist(self, 1, (int64_t[]){-1}, false, TD_DTYPE_NONE);
+        TD_AUTO td_tensor *sum = td_amin(sums, 0, NULL, false);
+        if (!smallest || !largest || !sum || td_tensor_item(smallest, &low) || td_tensor_item(largest, &high) || td_tensor_item(sum, &least))
+            return NULL;
+    }
+    if (!(td_scalar_double(low) >= 0) || !(td_scalar_double(high) < (double)INFINITY))
+        return td_fail(TD_E_RUNTIME, "probability tensor contains either `inf`, `nan` or element < 0");
+    if (!(td_scalar_double(least) > 0))
+        return td_fail(TD_E_RUNTIME, "invalid multinomial distribution (sum of probabilities <= 0)");
+    if (replacement && num_samples > 1) {
+        int64_t sizes[2] = {self->ndim == 2 ? self->sizes[0] : num_samples, num_samples};
+        TD_AUTO td_tensor *weights = td_make_contiguous(self);
+        TD_AUTO td_tensor *out = weights ? td_tensor_new(self->ndim, sizes, TD_I64, self->device) : NULL;
+        return out && (!out->numel || !td_multinomial_on_device(generator, weights, out)) ? td_tensor_retain(out) : NULL;
+    }
+    TD_AUTO td_tensor *race = filled("multinomial", like(self), fill_exponential, &(draw){.g = generator, .a = 1});
+    TD_AUTO td_tensor *rates = race ? td_div(self, race) : NULL;
+    if (!rates || num_samples == 1)
+        return rates ? td_argmax(rates, &(int64_t){-1}, true) : NULL;
+    td_tensor *best[2];
+    if (td_topk(best, rates, num_samples, -1, true, true))
+        return NULL;
+    td_tensor_release(best[0]);
+    return best[1];
+}
+
 /* Indices drawn in proportion to rows of weights. Without replacement, and for a single sample, it is the exponential race:
  * those with the largest weight / Exp(1) are chosen, for which a number is drawn for each weight, in the order of a tensor
  * laid out like self. */
@@ -393,6 +486,8 @@ td_tensor *td_op_multinomial(td_tensor *self, int64_t num_samples, bool replacem
     if (!replacement && num_samples > k)
         return td_fail(TD_E_RUNTIME, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
     int64_t rows = self->ndim == 2 ? self->sizes[0] : 1, sizes[2] = {rows, num_samples};
+    if (td_is_outside(self->device))
+        return multinomial_there(self, num_samples, replacement, generator);
     TD_AUTO td_tensor *weights = td_make_contiguous(self);
     TD_AUTO td_tensor *race = like(self);       /* for the exponential numbers */
     bool by_columns = race && race->ndim == 2 && race->strides[0] < race->strides[1];

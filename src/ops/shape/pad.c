@@ -2,6 +2,8 @@
  *
  * Paddings come in pairs (before, behind), the last dimension first, as torch.nn.functional.pad takes them. */
 #include "calls_ops_shape_pad.h"
+#include "ops/index/kernels.h"
+#include "tensor/device.h"
 #include <inttypes.h>
 #include <string.h>
 #include "ops/compose.h"
@@ -79,12 +81,11 @@ td_tensor *td_op_one_hot(td_tensor *self, int64_t classes)
         return NULL;
     /* Values are read before the result is made, since it has an element for each of them that is written without a check. */
     const int64_t *at = (const int64_t *)dense->data;
-    int64_t most = -1, sizes[TD_MAX_DIMS + 1];
-    for (int64_t i = 0; i < self->numel && !meta; i++) {
-        if (at[i] < 0)
-            return td_fail(TD_E_RUNTIME, "Class values must be non-negative.");
-        most = at[i] > most ? at[i] : most;
-    }
+    int64_t least = 0, most = -1, sizes[TD_MAX_DIMS + 1];
+    if (!meta && td_index_bounds(dense, &least, &most))
+        return NULL;
+    if (least < 0)
+        return td_fail(TD_E_RUNTIME, "Class values must be non-negative.");
     if (classes == -1 && td_add_checked(most, 1, &classes))
         return NULL;
     else if (classes < 1)
@@ -95,6 +96,13 @@ td_tensor *td_op_one_hot(td_tensor *self, int64_t classes)
         sizes[i] = self->sizes[i];
     sizes[self->ndim] = classes;
     td_tensor *out = td_zeros(self->ndim + 1, sizes, TD_I64, self->device);
+    if (out && td_is_outside(out->device)) {
+        TD_AUTO td_tensor *index = td_unsqueeze(dense, -1);
+        if (index && !td_scatter_value_(out, -1, index, td_int(1)))
+            return out;
+        td_tensor_release(out);
+        return NULL;
+    }
     for (int64_t i = 0; out && i < self->numel && !meta; i++)
         ((int64_t *)out->data)[i * classes + at[i]] = 1;
     return out;

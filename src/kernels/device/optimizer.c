@@ -1,0 +1,227 @@
+/* Fused optimizer steps on devices: optimizer.ck.  Nothing is read back: the step, an overflow and the rest stay on the device. */
+#include "calls_kernels_device_optimizer.h"
+#include <inttypes.h>
+#include <math.h>
+#include "kernels/device/kernel.h"
+#define TD_HOST
+#include "kernels/device/optimizer.ck"
+
+TD_SOURCE(optimizer);
+
+enum { STATES = 3 };
+
+/* A call: numbers for all parameters, in double. */
+typedef struct call {
+    const char *op, *kernel;
+    int         has, takes;                 /* takes: a bit for each of parameter, gradient and states that the kernel has an argument for */
+    double      lr, decay, eps, one, two;
+    td_tensor  *rate, *scale, *found;       /* TD_NONE: not there */
+} call;
+
+static int check_lists(const char *op, int64_t n, const int64_t *counts, int lists)
+{
+    for (int i = 0; i < lists; i++)
+        if (counts[i] != n)
+            return td_error(TD_E_RUNTIME, "%s: got %" PRId64 " parameters but a list of %" PRId64 " tensors with them", op, n, counts[i]);
+    return 0;
+}
+
+/* A number for a kernel: float32 on the device; a new reference.  NULL, what is on the CPU having been stored in *value. */
+static int number_for(td_tensor *x, td_tensor **there, double *value)
+{
+    td_scalar s;
+    *there = NULL;
+    if (x->device.type == TD_CPU) {
+        if (td_tensor_item(x, &s))
+            return -1;
+        *value = td_scalar_double(s);
+        return 0;
+    }
+    if (x->numel != 1)
+        return td_error(TD_E_RUNTIME, "a Tensor with %" PRId64 " elements cannot be converted to Scalar", x->numel);
+    *there = td_as_contiguous(x, TD_F32);
+    return *there ? 0 : -1;
+}
+
+/* One parameter: state[0] momentum or average, [1] average or sum of squares, [2] the largest; NULL where unused. */
+static int step(const call *c, td_tensor *param, td_tensor *grad, td_tensor *const *state, td_tensor *count)
+{
+    const td_dtype dtype = (td_dtype)param->dtype;
+    td_tensor *all[2 + STATES] = {param, grad, state[0], state[1], state[2]}, *used[2 + STATES] = {0};
+    if (!td_dtype_is_floating(dtype))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", c->op, td_dtype_title(dtype));
+    for (int i = 1; i < 2 + STATES; i++) {
+        if (!all[i])
+            continue;
+        if (all[i]->numel != param->numel)
+            return td_error(TD_E_RUNTIME, "%s: parameter, gradient and state must have the same number of elements, got %" PRId64 " and %" PRId64, c->op,
+                            param->numel, all[i]->numel);
+        if (all[i]->device.type != param->device.type || all[i]->device.index != param->device.index)
+            return td_error(TD_E_RUNTIME, "%s: Expected all tensors to be on the same device, but found at least two devices, %s and %s!", c->op,
+                            td_device_str(param->device, (char[32]){0}), td_device_str(all[i]->device, (char[32]){0}));
+    }
+    const bool wide = dtype == TD_F64;
+    double t = 0;
+    TD_AUTO td_tensor *counted = NULL;
+    if (count && number_for(count, &counted, &t))
+        return -1;
+    step_values v = {
+        .n = param->numel, .has = c->has | (counted ? HAS_STEP : 0), .lr = td_number_bits(c->lr, wide), .decay = td_number_bits(c->decay, wide),
+        .eps = td_number_bits(c->eps, wide), .one = td_number_bits(c->one, wide), .two = td_number_bits(c->two, wide),
+        .log_one = td_number_bits(log(c->one), wide), .log_two = td_number_bits(log(c->two), wide), .step = td_number_bits(t, wide),
+    };
+    td_launch_of launch = {
+        .source = td_source_optimizer, .kernel = c->kernel, TD_VALUES(v), .groups = td_launch_groups(param->device, v.n),
+        .types = {{"A", dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}},
+    };
+    int status = 0, n = 0;
+    for (int i = 0; i < 2 + STATES && !status; i++) {
+        if (!(c->takes >> i & 1))
+            continue;
+        if (all[i] && !(used[i] = td_writable(all[i], dtype)))
+            status = -1;
+        launch.buffers[n++] = all[i] ? used[i] : TD_NONE;
+    }
+    if (count)
+        launch.buffers[n++] = counted ? counted : TD_NONE;
+    launch.buffers[n++] = c->rate, launch.buffers[n++] = c->scale, launch.buffers[n++] = c->found;
+    if (!status)
+        status = td_launch(&launch);
+    for (int i = 0; i < 2 + STATES; i++) {
+        if (!status && used[i] && used[i] != all[i] && (i != 1 || c->has & HAS_SCALE))
+            status = td_write_back(all[i], used[i]);
+        td_tensor_release(used[i]);
+    }
+    return status;
+}
+
+/* What is on the CPU of rate, scale and found_inf is a number of the call; a found overflow there ends it, *skip. */
+static int prepare(call *c, td_tensor *rate, td_tensor *scale, td_tensor *found, td_device device, td_tensor **held, bool *skip)
+{
+    double value = 0;
+    *skip = false;
+    c->rate = c->scale = c->found = TD_NONE;
+    if (rate) {
+        if (number_for(rate, &held[0], &c->lr))
+            return -1;
+        if (held[0])
+            c->rate = held[0], c->has |= HAS_RATE;
+    }
+    if (scale != TD_NONE) {
+        if (number_for(scale, &held[1], &value))
+            return -1;
+        if (!held[1]) {                     /* a number that every element needs */
+            TD_AUTO td_tensor *one = td_full(0, NULL, td_float(value), TD_F32, device);
+            if (!(held[1] = td_tensor_retain(one)))
+                return -1;
+        }
+        c->scale = held[1], c->has |= HAS_SCALE;
+    }
+    if (found != TD_NONE) {
+        if (number_for(found, &held[2], &value))
+            return -1;
+        if (held[2])
+            c->found = held[2], c->has |= HAS_FOUND;
+        else
+            *skip = value == 1;
+    }
+    return 0;
+}
+
+/* states: up to three lists, NULL where unused. */
+static int run(call *c, int64_t n, td_tensor *const *self, td_tensor *const *grads, td_tensor *const *const *states, td_tensor *const *steps, td_tensor *rate,
+               td_tensor *scale, td_tensor *found)
+{
+    td_tensor *held[3] = {0};
+    bool skip = false;
+    int status = n ? prepare(c, rate, scale, found, self[0]->device, held, &skip) : 0;
+    for (int64_t i = 0; i < n && !status && !skip; i++) {
+        td_tensor *state[STATES];
+        for (int k = 0; k < STATES; k++)
+            state[k] = states[k] ? states[k][i] : NULL;
+        status = step(c, self[i], grads[i], state, steps ? steps[i] : NULL);
+    }
+    for (int k = 0; k < 3; k++)
+        td_tensor_release(held[k]);
+    return status;
+}
+
+static int sgd(int64_t n, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_buffers, td_tensor *const *buffers, double decay,
+               double momentum, double lr, td_tensor *rate, double dampening, bool nesterov, bool maximize, bool first, td_tensor *scale, td_tensor *found)
+{
+    const bool state = n_buffers > 0;
+    call c = {.op = "_fused_sgd_", .kernel = "sgd_step", .takes = 7, .lr = lr, .decay = decay, .one = momentum, .two = 1 - dampening,
+              .has = (state ? HAS_FIRST : 0) | (nesterov ? IS_NESTEROV : 0) | (maximize ? IS_MAXIMIZED : 0) | (first ? IS_FIRST_STEP : 0)};
+    if (check_lists(c.op, n, (int64_t[]){n_grads, state ? n_buffers : n}, 2))
+        return -1;
+    return run(&c, n, self, grads, (td_tensor *const *[STATES]){state ? buffers : NULL}, NULL, rate, scale, found);
+}
+int td_on_device__fused_sgd_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_buffers,
+                             td_tensor *const *buffers, double weight_decay, double momentum, double lr, double dampening, bool nesterov, bool maximize,
+                             bool is_first_step, td_tensor *grad_scale, td_tensor *found_inf)
+{
+    return sgd(n_self, self, n_grads, grads, n_buffers, buffers, weight_decay, momentum, lr, NULL, dampening, nesterov, maximize, is_first_step, grad_scale,
+               found_inf);
+}
+int td_on_device__fused_sgd_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_buffers,
+                                       td_tensor *const *buffers, double weight_decay, double momentum, td_tensor *lr, double dampening, bool nesterov,
+                                       bool maximize, bool is_first_step, td_tensor *grad_scale, td_tensor *found_inf)
+{
+    return sgd(n_self, self, n_grads, grads, n_buffers, buffers, weight_decay, momentum, 0, lr, dampening, nesterov, maximize, is_first_step, grad_scale,
+               found_inf);
+}
+
+/* counts: of parameters, gradients, averages, squares, steps, largest. */
+static int adam(const char *op, bool decoupled, const int64_t *counts, td_tensor *const *self, td_tensor *const *grads, td_tensor *const *averages,
+                td_tensor *const *squares, td_tensor *const *largest, td_tensor *const *steps, double lr, td_tensor *rate, double beta1, double beta2,
+                double decay, double eps, bool amsgrad, bool maximize, td_tensor *scale, td_tensor *found)
+{
+    call c = {.op = op, .kernel = "adam_step", .takes = 31, .lr = lr, .decay = decay, .eps = eps, .one = beta1, .two = beta2,
+              .has = HAS_FIRST | (amsgrad ? HAS_LARGEST : 0) | (decoupled ? IS_DECOUPLED : 0) | (maximize ? IS_MAXIMIZED : 0)};
+    if (check_lists(op, counts[0], counts + 1, 4) || (amsgrad && check_lists(op, counts[0], counts + 5, 1)))
+        return -1;
+    return run(&c, counts[0], self, grads, (td_tensor *const *[STATES]){averages, squares, amsgrad ? largest : NULL}, steps, rate, scale, found);
+}
+int td_on_device__fused_adam_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_averages,
+    td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, int64_t n_largest, td_tensor *const *largest, int64_t n_steps,
+    td_tensor *const *steps, double lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,
+    td_tensor *found_inf)
+{
+    return adam("_fused_adam_", false, (int64_t[]){n_self, n_grads, n_averages, n_squares, n_steps, n_largest}, self, grads, averages, squares, largest, steps,
+                lr, NULL, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);
+}
+int td_on_device__fused_adam_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_averages,
+    td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, int64_t n_largest, td_tensor *const *largest, int64_t n_steps,
+    td_tensor *const *steps, td_tensor *lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,
+    td_tensor *found_inf)
+{
+    return adam("_fused_adam_", false, (int64_t[]){n_self, n_grads, n_averages, n_squares, n_steps, n_largest}, self, grads, averages, squares, largest, steps,
+                0, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);
+}
+int td_on_device__fused_adamw_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_averages,
+    td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, int64_t n_largest, td_tensor *const *largest, int64_t n_steps,
+    td_tensor *const *steps, double lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,
+    td_tensor *found_inf)
+{
+    return adam("_fused_adamw_", true, (int64_t[]){n_self, n_grads, n_averages, n_squares, n_steps, n_largest}, self, grads, averages, squares, largest, steps,
+                lr, NULL, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);
+}
+int td_on_device__fused_adamw_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_averages,
+    td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, int64_t n_largest, td_tensor *const *largest, int64_t n_steps,
+    td_tensor *const *steps, td_tensor *lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,
+    td_tensor *found_inf)
+{
+    return adam("_fused_adamw_", true, (int64_t[]){n_self, n_grads, n_averages, n_squares, n_steps, n_largest}, self, grads, averages, squares, largest, steps,
+                0, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);
+}
+
+int td_on_device__fused_adagrad_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_sums, td_tensor *const *sums,
+                                 int64_t n_steps, td_tensor *const *steps, double lr, double lr_decay, double weight_decay, double eps, bool maximize,
+                                 td_tensor *grad_scale, td_tensor *found_inf)
+{
+    call c = {.op = "_fused_adagrad_", .kernel = "adagrad_step", .takes = 11, .lr = lr, .decay = weight_decay, .eps = eps, .one = lr_decay, .two = 1,
+              .has = maximize ? IS_MAXIMIZED : 0};
+    if (check_lists(c.op, n_self, (int64_t[]){n_grads, n_sums, n_steps}, 3))
+        return -1;
+    return run(&c, n_self, self, grads, (td_tensor *const *[STATES]){NULL, sums, NULL}, steps, NULL, grad_scale, found_inf);
+}

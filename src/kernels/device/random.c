@@ -1,0 +1,107 @@
+/* Random numbers on devices: random.ck.
+ *
+ * Note [Streams of devices]
+ * The generator of a device with programs is a seed and an offset, from which a call takes as many counters as it needs: the seed is Philox's
+ * key, the counter's upper half the number of a thread, its lower half the offset / 4 and on.  The layout is that of PyTorch's CUDA kernels for
+ * distributions: blocks of 256 threads, one for each element as long as there are no more than a GPU of 132 multiprocessors with 2048
+ * threads runs at a time (an H100); element i is then the first number of thread i.  Of more elements a thread has several, so many threads
+ * apart.  The number of threads is part of the stream, not of how it is computed, so all devices draw the same; PyTorch's depends on the GPU.
+ * What is drawn otherwise than there: dropout's masks and bernoulli with probabilities for each element (the same layout as all others),
+ * randperm, and multinomial with replacement. */
+#include "calls_kernels_device_random.h"
+#include <math.h>
+#include "base/random.h"
+#include "kernels/device/kernel.h"
+#include "ops/random/fill.h"
+#define TD_HOST
+#include "kernels/device/random.ck"
+
+TD_SOURCE(random);
+
+enum { BLOCK = 256, MOST_BLOCKS = 132 * (2048 / BLOCK) };
+
+/* The largest number that random_() makes, from 0. */
+static uint64_t largest(td_dtype dtype)
+{
+    switch (dtype) {
+    case TD_BOOL: return 1;
+    case TD_U8: return UINT8_MAX;
+    case TD_I8: return INT8_MAX;
+    case TD_I16: return INT16_MAX;
+    case TD_U16: return UINT16_MAX;
+    case TD_I32: return INT32_MAX;
+    case TD_U32: return UINT32_MAX;
+    case TD_BF16: return 1 << 8;
+    case TD_F16: return 1 << 11;
+    case TD_F32: return 1 << 24;
+    case TD_F64: return UINT64_C(1) << 53;
+    default: return INT64_MAX;
+    }
+}
+
+int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tensor *each, double a, double b, int64_t from, int64_t to)
+{
+    const td_dtype dtype = (td_dtype)out->dtype, of_each = each ? (td_dtype)each->dtype : TD_F32;
+    const bool wide = kind == TD_FILL_EACH ? of_each == TD_F64 : dtype == TD_F64 && kind < TD_FILL_RANDOM;
+    random_values v = {.n = out->numel, .from = from};
+    bool longs = false;
+    if (!out->numel)
+        return 0;
+    if (!td_device_computes(out->device, dtype) || !td_device_computes(out->device, of_each))
+        return td_leave_to_cpu(td_dtype_name(dtype));
+    switch (kind) {
+    case TD_FILL_DROPOUT: b = 1 / (1 - a), a = 1 - a; break;
+    case TD_FILL_BERNOULLI: b = 1; break;
+    case TD_FILL_GEOMETRIC: a = log1p(-a); break;
+    case TD_FILL_RANDOM: v.from = 0, v.range = (int64_t)(largest(dtype) + 1), longs = dtype == TD_I64 || dtype == TD_F64; break;
+    case TD_FILL_RANDOM_FROM: v.range = (int64_t)(largest(dtype) - (uint64_t)from + 1); longs = (uint64_t)v.range - 1 >= UINT64_C(1) << 28; break;
+    case TD_FILL_RANDOM_FROM_TO: v.range = (int64_t)((uint64_t)to - (uint64_t)from); longs = (uint64_t)v.range - 1 >= UINT64_C(1) << 28; break;
+    default: break;
+    }
+    const int64_t number = wide || longs ? 2 : 4, blocks = (v.n + BLOCK - 1) / BLOCK;
+    v.threads = BLOCK * (blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
+    const int64_t rounds = (v.n - 1) / (v.threads * number) + 1;
+    v.a = td_number_bits(a, wide), v.b = td_number_bits(b, wide), v.units = rounds > 1 ? v.threads * rounds : v.threads < v.n ? v.threads : v.n;
+    uint64_t seed, offset;
+    if (td_random_reserve(g ? g : td_device_generator(out->device), 4 * (uint64_t)rounds, &seed, &offset))
+        return -1;
+    v.seed = (int64_t)seed, v.round = (int64_t)(offset / 4);
+    const int code = kind >= TD_FILL_RANDOM && kind != TD_FILL_EACH ? TD_FILL_RANDOM : kind == TD_FILL_DROPOUT ? TD_FILL_BERNOULLI : (int)kind;
+    td_launch_of launch = {
+        .source = td_source_random, .kernel = "fill_random", TD_VALUES(v), .groups = td_launch_groups(out->device, v.units),
+        .types = {{"A", dtype}, {"P", of_each}, {"U", wide ? TD_F64 : TD_F32}},
+        .numbers = {{"KIND", code == TD_FILL_RANDOM ? 8 : code == TD_FILL_EACH ? 9 : code}, {"WIDE", wide}, {"LONG", longs}},
+        .buffers = {out, each ? each : TD_NONE},
+    };
+    return td_launch(&launch);
+}
+
+/* 1 where an element isn't in [0, 1]; -1. */
+int td_improbable_on_device(td_tensor *p)
+{
+    random_values v = {.n = p->numel};
+    int64_t groups = td_launch_groups(p->device, v.n);
+    groups = groups < 64 ? groups : 64;
+    TD_AUTO td_tensor *found = td_tensor_new(1, &groups, TD_I64, p->device);
+    const bool wide = p->dtype == TD_F64;
+    td_launch_of launch = {.source = td_source_random, .kernel = "improbable", TD_VALUES(v), .groups = groups, .buffers = {p, found},
+                           .types = {{"P", (td_dtype)p->dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}}};
+    TD_AUTO td_tensor *here = found && !td_launch(&launch) ? td_host_copy(found) : NULL;
+    int64_t is = 0;
+    for (int64_t i = 0; here && i < groups; i++)
+        is |= ((const int64_t *)here->data)[i];
+    return here ? is != 0 : -1;
+}
+
+int td_multinomial_on_device(td_generator *g, td_tensor *weights, td_tensor *out)
+{
+    const bool wide = weights->dtype == TD_F64;
+    uint64_t seed, offset;
+    if (td_random_reserve(g ? g : td_device_generator(out->device), 4, &seed, &offset))
+        return -1;
+    sample_values v = {(int64_t)seed, (int64_t)(offset / 4), out->numel, weights->sizes[weights->ndim - 1], out->sizes[out->ndim - 1]};
+    return td_launch(&(td_launch_of){
+        .source = td_source_random, .kernel = "multinomial", TD_VALUES(v), .groups = td_launch_groups(out->device, v.n), .buffers = {out, weights},
+        .types = {{"P", (td_dtype)weights->dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}},
+    });
+}
