@@ -10,15 +10,15 @@ TD_SOURCE(attention);
 
 enum { MOST_LANES = 256 };
 
-static heads heads_of(const td_tensor *x)
+static head_strides strides_of(const td_tensor *x)
 {
-    return x == TD_NONE ? (heads){0} : (heads){x->strides[0], x->strides[1], x->strides[2], x->strides[3]};
+    return x == TD_NONE ? (head_strides){0} : (head_strides){x->strides[0], x->strides[1], x->strides[2], x->strides[3]};
 }
 
 static attention_values values_of(const td_attention_geometry *g, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, td_tensor *out)
 {
     attention_values v = {.batch = g->batch, .heads = g->heads, .kv_heads = g->kv_heads, .queries = g->queries, .keys = g->keys, .width = g->width,
-                          .value_width = g->value_width, .q = heads_of(query), .k = heads_of(key), .v = heads_of(value), .out = heads_of(out),
+                          .value_width = g->value_width, .q = strides_of(query), .k = strides_of(key), .v = strides_of(value), .out = strides_of(out),
                           .causal = g->causal};
     for (int i = 0; mask != TD_NONE && i < mask->ndim; i++) {
         const int at = 4 - mask->ndim + i;
@@ -69,7 +69,7 @@ int td_on_device_attention_backward(td_tensor *grad, td_tensor *query, td_tensor
     attention_values v = values_of(geometry, query, key, value, mask, result);
     if (!geometry->kv_heads)
         return 0;
-    v.grad = heads_of(grad), v.dq = heads_of(out0), v.dk = heads_of(out1), v.dv = heads_of(out2);
+    v.grad = strides_of(grad), v.dq = strides_of(out0), v.dk = strides_of(out1), v.dv = strides_of(out2);
     const int64_t rows = v.batch * v.heads * v.queries;
     TD_AUTO td_tensor *l = td_make_contiguous(lse), *delta = td_tensor_new(1, &rows, (td_dtype)lse->dtype, query->device);
     if (!l || !delta)

@@ -9,19 +9,17 @@
  * WIDE: whether A is float64. */
 #include "kernels/device/group.ck"
 
-typedef struct heads { int64_t batch, head, row, column; } heads;
+typedef struct head_strides { int64_t batch, head, row, column; } head_strides;
 typedef struct attention_values {
     int64_t batch, heads, kv_heads, queries, keys, width, value_width, mask[4], scale;
-    heads q, k, v, out, grad, dq, dk, dv;
+    head_strides q, k, v, out, grad, dq, dk, dv;
     int64_t causal;
 } attention_values;
 
 #ifndef TD_HOST
 #if WIDE
-#define NUMBER(bits) td_bits_f64((uint64_t)(bits))
 #define FUSED(x, y, z) td_fma_f64(x, y, z)
 #else
-#define NUMBER(bits) td_bits_f32((uint32_t)(bits))
 #define FUSED(x, y, z) td_fma_f32(x, y, z)
 #endif
 #define PITCH (ROWS + 1)
