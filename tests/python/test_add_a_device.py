@@ -49,5 +49,5 @@ def test_memory_and_copies_are_a_device(tmp_path):
 def test_with_programs_it_runs_the_cores_kernels(tmp_path):
     built(tmp_path, "step 2")
     run(tmp_path, USED + "    assert fallbacks == 0")
-    subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(ROOT / "tests/python/device_kernels/test_softmax.py")], check=True,
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(ROOT / "tests/python/device_kernels/test_softmax_kernels.py")], check=True,
                    env={**os.environ, "TEDE_DEVICE_PATH": str(tmp_path), "TEDE_TEST_DEVICE": "mine", "TEDE_KERNEL_CACHE": ""}, cwd=ROOT)

@@ -129,7 +129,8 @@ def test_meta_gives_the_same_forms_and_takes_no_memory(dtype):
                 wrong[call.title] = f'NotImplementedError: {error}'[:200]
             continue
         except Exception as error:
-            wrong[call.title] = f'{type(error).__name__}: {error}'[:200]
+            if 'a meta tensor without output_size' not in str(error):        # repeat_interleave's repeats are values
+                wrong[call.title] = f'{type(error).__name__}: {error}'[:200]
             continue
         if got != want:
             wrong[call.title] = f'{got}, not {want}'
