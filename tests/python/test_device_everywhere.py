@@ -73,6 +73,8 @@ def test_dropout_has_gradients_there(toy, drop):        # noqa: F811
     lambda p: tede.optim.Adam(p, fused=True), lambda p: tede.optim.AdamW(p, fused=True, amsgrad=True), lambda p: tede.optim.SGD(p, lr=.1, momentum=.9, fused=True),
     lambda p: tede.optim.Adagrad(p, fused=True), lambda p: tede.optim.Adam(p, foreach=True), lambda p: tede.optim.RMSprop(p, foreach=True),
     lambda p: tede.optim.Adam(p, lr=tede.tensor(0.01), capturable=True, foreach=True), lambda p: tede.optim.LBFGS(p, max_iter=3),
+    lambda p: tede.optim.Adagrad(p, lr=tede.tensor(0.01), fused=True), lambda p: tede.optim.Adagrad(p, lr=tede.tensor(0.01)),
+    lambda p: tede.optim.NAdam(p, capturable=True), lambda p: tede.optim.Adamax(p, capturable=True), lambda p: tede.optim.ASGD(p),
 ])
 def test_optimizers_step_there(toy, make):              # noqa: F811
     def steps(module, device):
@@ -86,9 +88,9 @@ def test_optimizers_step_there(toy, make):              # noqa: F811
             return value
         for _ in range(3):
             optimizer.step(loss)
-        where = {"step": device if optimizer.defaults.get("fused") or optimizer.defaults.get("capturable") else "cpu"}
-        assert all(state["step"].device == tede.device(where["step"]) for state in optimizer.state.values() if "step" in state
-                   and isinstance(optimizer, tede.optim.Adam))
+        beside = optimizer.defaults.get("fused") or optimizer.defaults.get("capturable") or isinstance(optimizer, tede.optim.ASGD)
+        for state in optimizer.state.values():
+            assert all(state[name].device == tede.device(device if beside else "cpu") for name in ("step", "mu_product", "eta", "mu") if name in state)
         again = make(module.parameters())
         again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
         again.step(loss)

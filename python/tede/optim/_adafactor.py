@@ -25,9 +25,9 @@ class Adafactor(PerParameter):
         if p.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
         if p.dim() > 1:
-            return {"step": step_tensor(), "row_var": p.grad.new_zeros((*p.shape[:-1], 1)),
+            return {"step": step_tensor(p, group), "row_var": p.grad.new_zeros((*p.shape[:-1], 1)),
                     "col_var": p.grad.new_zeros((*p.shape[:-2], 1, p.shape[-1]))}
-        return {"step": step_tensor(), "variance": T.zeros_like(p.grad, memory_format=T.preserve_format)}
+        return {"step": step_tensor(p, group), "variance": T.zeros_like(p.grad, memory_format=T.preserve_format)}
 
     def _update(self, p, grad, state, group):
         state["step"] += 1

@@ -17,7 +17,7 @@ class Adadelta(PerParameter):
                                   "capturable": capturable, "foreach": foreach, "differentiable": differentiable})
 
     def _start(self, p, group):
-        return {"step": step_tensor(), "square_avg": zeros_for(p), "acc_delta": zeros_for(p)}
+        return {"step": step_tensor(p, group), "square_avg": zeros_for(p), "acc_delta": zeros_for(p)}
 
     def _update(self, p, grad, state, group):
         state["step"] += 1

@@ -1,5 +1,5 @@
 """Adagrad (Duchi et al., 2011)."""
-from ..nn._native import T
+from ..nn._native import N, T
 from ._functional import adagrad  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, check_fits_fused, check_fused, decayed, step_tensor, to_scalar
 
@@ -28,7 +28,7 @@ class Adagrad(PerParameter):
     def _start(self, p, group):
         value = self.defaults["initial_accumulator_value"]
         value = complex(value, value) if p.is_complex() else value
-        return {"step": step_tensor(), "sum": T.full_like(p, value, memory_format=T.preserve_format)}
+        return {"step": step_tensor(p, group), "sum": T.full_like(p, value, memory_format=T.preserve_format)}
 
     def share_memory(self):
         """Move the sums to memory that other processes can share."""
@@ -37,9 +37,12 @@ class Adagrad(PerParameter):
                 self.state[p]["sum"].share_memory_()
 
     def _update(self, p, grad, state, group):
+        state["step"] += 1
         if group["fused"]:
             check_fits_fused(p)
-        state["step"] += 1
+            numbers = {name: to_scalar(group[name]) for name in ("lr", "lr_decay", "weight_decay", "eps")}
+            N._fused_adagrad_([p], [grad], [state["sum"]], [state["step"]], **numbers, maximize=False)
+            return
         grad = decayed(grad, p, group)
         rate = to_scalar(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
         state["sum"].addcmul_(grad, grad, value=1)

@@ -41,13 +41,13 @@ class Adam(Optimizer):
             for p in group["params"]:
                 own = self.state.get(p)
                 if own and not isinstance(own["step"], T.Tensor):
-                    own["step"] = step_tensor(float(own["step"]))
+                    own["step"] = step_tensor(p, group, float(own["step"]))
 
     def _start(self, p, group):
         if group["fused"]:
             check_fits_fused(p)
         state = self.state[p]
-        state["step"] = step_tensor().to(p.device) if group["fused"] or group["capturable"] else step_tensor()
+        state["step"] = step_tensor(p, group)
         state["exp_avg"] = T.zeros_like(p, memory_format=T.preserve_format)
         state["exp_avg_sq"] = T.zeros_like(p, memory_format=T.preserve_format)
         if group["amsgrad"]:

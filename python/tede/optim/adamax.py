@@ -17,7 +17,7 @@ class Adamax(PerParameter):
                                   "capturable": capturable})
 
     def _start(self, p, group):
-        return {"step": step_tensor(), "exp_avg": zeros_for(p), "exp_inf": zeros_for(p)}
+        return {"step": step_tensor(p, group), "exp_avg": zeros_for(p), "exp_inf": zeros_for(p)}
 
     def _update(self, p, grad, state, group):
         state["step"] += 1

@@ -1,6 +1,7 @@
 """Averaged stochastic gradient descent (Polyak & Juditsky, 1992)."""
+from ..nn._native import T
 from ._functional import asgd  # noqa: F401  the same as a function
-from .optimizer import PerParameter, check_common, decayed, step_tensor, to_scalar, zeros_for
+from .optimizer import PerParameter, _get_scalar_dtype, check_common, decayed, to_scalar, zeros_for
 
 __all__ = ["ASGD", "asgd"]
 
@@ -16,8 +17,9 @@ class ASGD(PerParameter):
                                   "capturable": capturable})
 
     def _start(self, p, group):
-        return {"step": step_tensor(), "eta": step_tensor(float(to_scalar(group["lr"]))), "mu": step_tensor(1.0),
-                "ax": zeros_for(p)}
+        def number(value):
+            return T.tensor(float(value), dtype=_get_scalar_dtype(), device=p.device)
+        return {"step": number(0), "eta": number(to_scalar(group["lr"])), "mu": number(1), "ax": zeros_for(p)}
 
     def _update(self, p, grad, state, group):
         state["step"] += 1

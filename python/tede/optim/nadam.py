@@ -21,7 +21,7 @@ class NAdam(PerParameter):
     _later_options = {**PerParameter._later_options, "decoupled_weight_decay": False}
 
     def _start(self, p, group):
-        return {"step": step_tensor(), "mu_product": step_tensor(1.0), "exp_avg": zeros_for(p), "exp_avg_sq": zeros_for(p)}
+        return {"step": step_tensor(p, group), "mu_product": step_tensor(p, group, 1.0), "exp_avg": zeros_for(p), "exp_avg_sq": zeros_for(p)}
 
     def _update(self, p, grad, state, group):
         state["step"] += 1

@@ -356,9 +356,10 @@ def check_fits_fused(p):
                            f"{devices} but {p.dtype} and {p.device.type}")
 
 
-def step_tensor(value=0.0):
-    """A count as PyTorch keeps it: a float scalar tensor on the CPU."""
-    return T.tensor(value, dtype=T.float64 if T.get_default_dtype() == T.float64 else T.float32)
+def step_tensor(p, group, value=0.0):
+    """A count as PyTorch keeps it: a float scalar tensor, beside the parameter where steps may not wait for its device, else on the CPU."""
+    beside = group.get("fused") or group.get("capturable")
+    return T.tensor(value, dtype=_get_scalar_dtype(group.get("fused")), device=p.device if beside else None)
 
 
 def zeros_for(p):
@@ -389,7 +390,7 @@ class PerParameter(Optimizer):
             for p in group["params"]:
                 own = self.state.get(p, {})
                 if own and "step" in own and not isinstance(own["step"], T.Tensor):
-                    own["step"] = step_tensor(float(own["step"]))
+                    own["step"] = step_tensor(p, group, float(own["step"]))
 
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 

@@ -19,7 +19,7 @@ class RAdam(PerParameter):
     _later_options = {**PerParameter._later_options, "decoupled_weight_decay": False}
 
     def _start(self, p, group):
-        return {"step": step_tensor(), "exp_avg": zeros_for(p), "exp_avg_sq": zeros_for(p)}
+        return {"step": step_tensor(p, group), "exp_avg": zeros_for(p), "exp_avg_sq": zeros_for(p)}
 
     def _update(self, p, grad, state, group):
         state["step"] += 1

@@ -22,7 +22,7 @@ class RMSprop(PerParameter):
     _later_options = {**PerParameter._later_options, "momentum": 0, "centered": False}
 
     def _start(self, p, group):
-        state = {"step": step_tensor(), "square_avg": zeros_for(p)}
+        state = {"step": step_tensor(p, group), "square_avg": zeros_for(p)}
         if group["momentum"] > 0:
             state["momentum_buffer"] = zeros_for(p)
         if group["centered"]:

@@ -19,7 +19,7 @@ class Rprop(PerParameter):
     def _start(self, p, group):
         lr = to_scalar(group["lr"])
         lr = complex(lr, lr) if p.is_complex() else lr
-        return {"step": step_tensor(), "prev": zeros_for(p), "step_size": T.full_like(p.grad, lr)}
+        return {"step": step_tensor(p, group), "prev": zeros_for(p), "step_size": T.full_like(p.grad, lr)}
 
     def _update(self, p, grad, state, group):
         state["step"] += 1

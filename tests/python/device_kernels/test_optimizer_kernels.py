@@ -8,6 +8,7 @@ CASES = [
     (tede.optim.SGD, {"lr": 0.1, "momentum": 0.9, "dampening": 0.5, "maximize": True}), (tede.optim.Adam, {"lr": 0.01}),
     (tede.optim.Adam, {"lr": 0.01, "amsgrad": True, "weight_decay": 0.1}), (tede.optim.AdamW, {"lr": 0.01, "betas": (0.3, 0.99)}),
     (tede.optim.Adam, {"lr": "tensor", "maximize": True}), (tede.optim.SGD, {"lr": "tensor"}),
+    (tede.optim.Adagrad, {"lr": 0.1, "lr_decay": 0.5, "weight_decay": 0.1, "maximize": True}),
 ]
 
 
@@ -58,3 +59,17 @@ def test_steps_of_lists(device, kind, options):
     there, taken = train(kind, options, device, tede.float32, fused=False)
     tede.testing.assert_close(there, here, rtol=1e-5, atol=1e-6)
     assert not taken
+
+
+def test_fused_adagrad_is_adagrad(device):
+    """And counts its steps beside the parameters."""
+    options = {"lr": 0.1, "lr_decay": 0.5, "weight_decay": 0.1, "maximize": True}
+    plain, _ = train(tede.optim.Adagrad, options, "cpu", tede.float32, fused=False)
+    fused, _ = train(tede.optim.Adagrad, options, device, tede.float32)
+    tede.testing.assert_close(fused, plain, rtol=1e-5, atol=1e-6)
+    p = tede.ones(3, device=device, requires_grad=True)
+    optimizer = tede.optim.Adagrad([p], fused=True)
+    for _ in range(3):
+        p.grad = tede.ones_like(p)
+        optimizer.step()
+    assert optimizer.state[p]["step"].device == p.device and optimizer.state[p]["step"].item() == 3
