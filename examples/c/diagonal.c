@@ -4,9 +4,10 @@
  *
  * The fields of such a tensor are the tensor of its diagonal. The layout lists that as its one part, and is made of it: so printing,
  * pickling, copies, other devices and dtypes, zeros(n, n, layout=), x.to_sparse(layout=), and functions that keep zeros (abs, sin, neg,
- * ...) need nothing more. Kernels on the layout's key multiply diagonal matrices with each other and with strided ones, add and transpose
- * them; what they make of it are operators on the diagonals. toy::from_diagonal makes one, and is differentiable by a node of its
- * own. Other operators say that they have no kernel for the layout, and so do views. */
+ * ...) need nothing more. Kernels on the layout's key multiply diagonal matrices with each other and with strided ones, add, subtract,
+ * transpose and overwrite them; what they make of it are operators on the diagonals. One kernel serves several operators, by its context.
+ * What is written gets new fields (td_layout_take), so that aliases keep theirs. toy::from_diagonal makes a matrix, and is differentiable by
+ * a node that this file registers. Other operators say that they have no kernel for the layout, and so do views. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tede/auto.h>
@@ -112,23 +113,83 @@ static int refuse(const td_op *op)
     return td_error(TD_E_NOT_IMPLEMENTED, "%s of a diagonal matrix and one of another layout: use to_dense()", td_op_describe(op)->name);
 }
 
-static int add(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+/* Operators for which zero and zero give zero, of two diagonal matrices: the operator on their diagonals.  A factor may be a number, too. */
+typedef struct elementwise { const char *name, *inplace; bool numbers; } elementwise;
+static const elementwise operators[] = {
+    {"aten::add.Tensor", "aten::add_.Tensor", false},
+    {"aten::sub.Tensor", "aten::sub_.Tensor", false},
+    {"aten::mul.Tensor", "aten::mul_.Tensor", true},
+};
+static int compute(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
-    (void)keys, (void)context;
-    td_tensor *a = arguments[0].tensor, *b = arguments[1].tensor;
-    if (!is_diagonal(a) || !is_diagonal(b))
-        return refuse(op);
-    return give(results, over(td_add_tensor(td_tensor_fields(a), td_tensor_fields(b), arguments[2].scalar)));
+    (void)keys;
+    const elementwise *e = context;
+    td_value on_diagonals[3];
+    const int n = td_op_describe(op)->n_arguments;
+    for (int i = 0; i < n; i++) {
+        on_diagonals[i] = arguments[i];
+        if (i > 1)
+            continue;                                   /* alpha */
+        if (is_diagonal(arguments[i].tensor))
+            on_diagonals[i].tensor = td_tensor_fields(arguments[i].tensor);
+        else if (!e->numbers || td_tensor_ndim(arguments[i].tensor))
+            return refuse(op);
+    }
+    if (is_diagonal(arguments[0].tensor) && is_diagonal(arguments[1].tensor) &&
+        td_check_sizes_of(op, 1, arguments[1].tensor, 2, td_tensor_sizes(arguments[0].tensor)))
+        return -1;
+    td_value made;
+    return td_op_call(td_op_find(e->name), on_diagonals, &made) ? -1 : give(results, over(made.tensor));
 }
 
-/* By another one, or by a number. */
-static int mul(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+/* The result of an operator that wrote x. */
+static int written(td_tensor *x, const td_tensor *from, td_value *results)
+{
+    return !from || td_layout_take(x, from) ? -1 : give(results, td_tensor_retain(x));
+}
+static int compute_(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    td_tensor *x = arguments[0].tensor;
+    if (!is_diagonal(x))
+        return refuse(op);
+    td_value made;
+    if (compute(op, keys, arguments, &made, context))
+        return -1;
+    TD_AUTO td_tensor *changed = made.tensor;
+    if (td_tensor_dtype(changed) != td_tensor_dtype(x))
+        return td_error(TD_E_RUNTIME, "%s: the result has another dtype than what is written", td_op_describe(op)->name);
+    return written(x, changed, results);
+}
+
+static int copy_(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)keys, (void)context;
-    td_tensor *a = arguments[0].tensor, *b = arguments[1].tensor;
-    if ((!is_diagonal(a) && td_tensor_ndim(a)) || (!is_diagonal(b) && td_tensor_ndim(b)))
+    td_tensor *x = arguments[0].tensor, *from = arguments[1].tensor;
+    if (!is_diagonal(x)) {
+        TD_AUTO td_tensor *dense = to_dense(from);
+        return !dense || td_copy_(x, dense) ? -1 : give(results, td_tensor_retain(x));
+    }
+    if (!is_diagonal(from))
         return refuse(op);
-    return give(results, over(td_mul(is_diagonal(a) ? td_tensor_fields(a) : a, is_diagonal(b) ? td_tensor_fields(b) : b)));
+    if (td_check_sizes_of(op, 1, from, 2, td_tensor_sizes(x)))
+        return -1;
+    TD_AUTO td_tensor *copy = over(td__to_copy(td_tensor_fields(from), td_tensor_dtype(x), td_tensor_device(x), false, TD_PRESERVE_FORMAT));
+    return written(x, copy, results);
+}
+
+/* zeros_like and empty_like; with another layout= the call doesn't come here. */
+static int like(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)keys, (void)context;
+    td_tensor *x = arguments[0].tensor;
+    td_dtype dtype = td_tensor_dtype(x);
+    td_device device = td_tensor_device(x);
+    for (int i = 1; i < td_op_describe(op)->n_arguments; i++)
+        if (arguments[i].kind == TD_VALUE_DTYPE)
+            dtype = (td_dtype)arguments[i].integer;
+        else if (arguments[i].kind == TD_VALUE_DEVICE)
+            device = arguments[i].device;
+    return give(results, over(td_zeros(1, td_tensor_sizes(x), dtype, device)));
 }
 
 static int trace(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
@@ -137,8 +198,8 @@ static int trace(const td_op *op, td_keyset keys, const td_value *arguments, td_
     return give(results, td_sum(td_tensor_fields(arguments[0].tensor)));
 }
 
-/* The transpose of a diagonal matrix is itself: a view in the only sense that the layout has. */
-static int transpose(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+/* alias; and the transpose of a diagonal matrix, which is itself: a view in the only sense that the layout has. */
+static int alias(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)op, (void)keys, (void)context;
     return give(results, td_tensor_alias(arguments[0].tensor, false));
@@ -150,13 +211,17 @@ int diagonal_register(void)
     if (diagonal_layout < 0)
         return -1;
     td_key key = td_layout_key(diagonal_layout);
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        if (td_register_boxed(operators[i].name, key, TD_CPU, compute, (void *)&operators[i]) ||
+            td_register_boxed(operators[i].inplace, key, TD_CPU, compute_, (void *)&operators[i]))
+            return -1;
     return !td_op_define("toy::from_diagonal(Tensor diagonal) -> Tensor") ||
            td_register_default("toy::from_diagonal", from_diagonal, NULL) ||
            td_register_gradient("toy::from_diagonal", &gradient, NULL) ||
            td_register_boxed("aten::mm", key, TD_CPU, mm, NULL) ||
-           td_register_boxed("aten::add.Tensor", key, TD_CPU, add, NULL) ||
-           td_register_boxed("aten::mul.Tensor", key, TD_CPU, mul, NULL) ||
-           td_register_boxed("aten::transpose.int", key, TD_CPU, transpose, NULL) ||
+           td_register_boxed("aten::copy_", key, TD_CPU, copy_, NULL) ||
+           td_register_boxed("aten::zeros_like", key, TD_CPU, like, NULL) || td_register_boxed("aten::empty_like", key, TD_CPU, like, NULL) ||
+           td_register_boxed("aten::alias", key, TD_CPU, alias, NULL) || td_register_boxed("aten::transpose.int", key, TD_CPU, alias, NULL) ||
            td_register_boxed("aten::sum", key, TD_CPU, trace, NULL) || td_register_boxed("aten::trace", key, TD_CPU, trace, NULL)
                ? -1 : 0;
 }

@@ -81,6 +81,38 @@ def test_functions_that_keep_zeros_work_on_the_values():
         tede.neg(tede.ones(2, 2), out=out)
 
 
+def test_arithmetic_of_two_and_what_is_written():
+    d, e = make(1., 2.), make(3., 5.)
+    assert same(d - e, [-2., -3.]) and same(d.sub(e, alpha=2), [-5., -8.]) and same(d * e, [3., 10.])
+    for write, numbers in [(lambda x: x.add_(e, alpha=2), [7., 12.]), (lambda x: x.sub_(e), [-2., -3.]), (lambda x: x.mul_(2), [2., 4.]),
+                           (lambda x: x.copy_(e.double()), [3., 5.])]:
+        x = d.clone()
+        alias, version = tede.ops.aten.alias(x), x._version
+        assert write(x) is x and same(x, numbers) and x.dtype is tede.float32 and x._version > version
+        assert same(alias, [1., 2.])                                        # as with sparse: an alias keeps what it had
+    assert tede.zeros(2, 2).copy_(e).tolist() == [[3., 0.], [0., 5.]]
+    for refused in lambda: d.add_(tede.ones(2, 2)), lambda: d.copy_(tede.ones(2, 2)), lambda: tede.ones(2, 2).add_(d), lambda: d - 1:
+        with pytest.raises(NotImplementedError, match='use to_dense'):
+            refused()
+    for refused in lambda: d + make(1., 2., 3.), lambda: make(1.) + d, lambda: d.copy_(make(1.)), lambda: d.add_(e.double()):
+        with pytest.raises(RuntimeError):
+            refused()
+
+
+def test_factories_after_a_tensor_of_the_layout():
+    d = make(1., 2.)
+    assert same(tede.zeros_like(d), [0., 0.]) and tede.zeros_like(d, dtype=tede.int32).dtype is tede.int32
+    assert tede.empty_like(d).layout is tede.diagonal_matrix
+    assert tede.zeros_like(d, layout=tede.strided).tolist() == [[0., 0.], [0., 0.]]
+
+
+def test_gradients_are_added_up():
+    d = make(1., 2., 3.).requires_grad_()
+    for _ in range(2):
+        (d - d.mul(3)).to_dense().sum().backward()
+    assert same(d.grad, [-4.] * 3)
+
+
 def test_gradients():
     d = make(1., 2., 3.).requires_grad_()
     d.mm(tede.ones(3, 2)).sum().backward()
