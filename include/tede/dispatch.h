@@ -123,6 +123,7 @@ enum {
     TD_OP_COPIES = 33554432,        /* gives its operand's elements in new memory: clone, _to_copy */
     TD_OP_UNINITIALIZED = 67108864, /* a factory that leaves its elements as it finds the memory: empty, empty_like, ... */
     TD_OP_COUNTS_WRITES = 262144,   /* its kernel reports whether it counts as a write: resize_ to the same size doesn't */
+    TD_OP_TRAITS = TD_OP_PROMOTES | TD_OP_LINEAR | TD_OP_KNOWS_BITS,        /* an operator from outside may have these */
 };
 
 /* What an operator does besides computing, where its schema doesn't say it: its entry does, or who defines it at run time. */
@@ -141,6 +142,7 @@ typedef struct td_op_traits {
                                        or an argument was left out, "dim=sum"; or NULL */
     const char        *spelled;     /* the name that an argument of the method has in Python, "src=other"; or NULL */
     const char        *decompose;   /* what __torch_dispatch__ sees of a composite: its parts (NULL), itself ("never"), a rule's calls */
+    uint32_t           flags;       /* for td_op_set_traits: those of TD_OP_TRAITS that it has, which td_op_info's flags show */
 } td_op_traits;
 
 typedef struct td_op_info {

@@ -344,7 +344,11 @@ static const td_op *op_named(PyObject *text)
         PyErr_Format(PyExc_ValueError, "there is no operator %s", name);
     return op;
 }
-/* _op_traits(full name) -> its traits as a dict, with None for what it has not. */
+/* Traits that are flags of an operator's row, not words: TD_OP_TRAITS. */
+static const struct { const char *name; uint32_t flag; } trait_flags[] = {
+    {"promotes", TD_OP_PROMOTES}, {"linear", TD_OP_LINEAR}, {"knows_bits", TD_OP_KNOWS_BITS},
+};
+/* _op_traits(full name) -> its traits as a dict, with None or False for what it has not. */
 static PyObject *op_traits(PyObject *m, PyObject *text)
 {
     (void)m;
@@ -352,8 +356,12 @@ static PyObject *op_traits(PyObject *m, PyObject *text)
     if (!op)
         return NULL;
     const td_op_traits *t = td_op_describe(op)->traits;
-    return Py_BuildValue("{szszszszszszsz}", "batch", t->batch, "autocast", policies[t->autocast], "tags", t->tags, "names", t->names,
-                         "flops", t->flops, "shown", t->shown, "decompose", t->decompose);
+    PyObject *dict = Py_BuildValue("{szszszszszszszsz}", "batch", t->batch, "autocast", policies[t->autocast], "tags", t->tags, "names", t->names,
+                                   "flops", t->flops, "shown", t->shown, "spelled", t->spelled, "decompose", t->decompose);
+    for (size_t i = 0; i < sizeof trait_flags / sizeof *trait_flags && dict; i++)
+        if (PyDict_SetItemString(dict, trait_flags[i].name, td_op_describe(op)->flags & trait_flags[i].flag ? Py_True : Py_False) < 0)
+            Py_CLEAR(dict);
+    return dict;
 }
 /* Sets dict[key] to a formula's text, if there is one. */
 static int put_formula(PyObject *dict, const char *key, const td_formula *formula, td_formula_kind kind)
@@ -429,15 +437,18 @@ static PyObject *flops_of_all(PyObject *m, PyObject *nothing)
     }
     return list;
 }
-/* _set_op_traits(full name, batch=, autocast=, tags=, names=, flops=, shown=, decompose=): strings; what is None stays as it is. */
+/* _set_op_traits(full name, batch=, autocast=, tags=, names=, flops=, shown=, spelled=, decompose=, promotes=, linear=, knows_bits=): strings,
+ * the last three bools; what is None stays as it is. */
 static PyObject *set_op_traits(PyObject *m, PyObject *args, PyObject *kwargs)
 {
     (void)m;
-    static char *keywords[] = {"", "batch", "autocast", "tags", "names", "flops", "shown", "decompose", NULL};
+    static char *keywords[] = {"", "batch", "autocast", "tags", "names", "flops", "shown", "spelled", "decompose", "promotes", "linear",
+                               "knows_bits", NULL};
     const char *name, *autocast = NULL;
     td_op_traits given = {0};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$zzzzzzz:_set_op_traits", keywords, &name, &given.batch, &autocast, &given.tags,
-                                     &given.names, &given.flops, &given.shown, &given.decompose))
+    PyObject *on[] = {Py_None, Py_None, Py_None};       /* as trait_flags */
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$zzzzzzzzOOO:_set_op_traits", keywords, &name, &given.batch, &autocast, &given.tags,
+                                     &given.names, &given.flops, &given.shown, &given.spelled, &given.decompose, &on[0], &on[1], &on[2]))
         return NULL;
     const td_op *op = td_op_find(name);
     if (!op)
@@ -448,7 +459,15 @@ static PyObject *set_op_traits(PyObject *m, PyObject *args, PyObject *kwargs)
     traits.names = given.names ? given.names : traits.names;
     traits.flops = given.flops ? given.flops : traits.flops;
     traits.shown = given.shown ? given.shown : traits.shown;
+    traits.spelled = given.spelled ? given.spelled : traits.spelled;
     traits.decompose = given.decompose ? given.decompose : traits.decompose;
+    traits.flags = td_op_describe(op)->flags & TD_OP_TRAITS;
+    for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
+        int yes = on[i] == Py_None ? (traits.flags & trait_flags[i].flag) != 0 : PyObject_IsTrue(on[i]);
+        if (yes < 0)
+            return NULL;
+        traits.flags = yes ? traits.flags | trait_flags[i].flag : traits.flags & ~trait_flags[i].flag;
+    }
     for (size_t i = 1; i < sizeof policies / sizeof *policies && autocast; i++)
         if (!strcmp(policies[i], autocast))
             traits.autocast = (td_autocast_policy)i;

@@ -499,7 +499,8 @@ static int forward(const td_op *op, td_keyset keys, const td_value *arguments, t
     td_kernel records = op->kernels[TD_SLOT_AUTOGRAD];
     if (td_op_call_keys(op, keys, arguments, results) != 0)
         return -1;
-    if (!records || records == op->composite || op->info.flags & TD_OP_DETACHES)
+    const bool follows = records ? records != op->composite : op->info.flags & TD_OP_LINEAR && !op->composite;
+    if (!follows || op->info.flags & TD_OP_DETACHES)
         return 0;
     td_keyset before = td_forward_begin();
     int status = op->info.flags & TD_OP_LINEAR ? linear(op, arguments, results)

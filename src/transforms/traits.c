@@ -105,6 +105,8 @@ int td_op_set_traits(const td_op *op, const td_op_traits *given)
     traits.size = sizeof traits;
     if (traits.autocast < TD_AUTOCAST_AS_IT_IS || traits.autocast > TD_AUTOCAST_PROMOTE)
         return td_error(TD_E_VALUE, "autocast: there is no policy %d", (int)traits.autocast);
+    if (traits.flags & ~(uint32_t)TD_OP_TRAITS)
+        return td_error(TD_E_VALUE, "td_op_set_traits: flags but promotes, linear and knows_bits follow from the schema of %s", op->info.name);
     if (traits.batch && (read_batch(traits.batch, &batching) || check_batch(op, &batching)))
         return -1;
     if (check_pair(op, "shown", traits.shown) || check_pair(op, "spelled", traits.spelled))
@@ -131,6 +133,7 @@ int td_op_set_traits(const td_op *op, const td_op_traits *given)
     while (!__atomic_compare_exchange_n(&records, &r->next, r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
     __atomic_store_n(&row->info.traits, &r->traits, __ATOMIC_RELEASE);
+    __atomic_store_n(&row->info.flags, (row->info.flags & ~(uint32_t)TD_OP_TRAITS) | traits.flags, __ATOMIC_RELAXED);
     if (batching.rule)
         __atomic_store_n(&row->batching, &r->batching, __ATOMIC_RELEASE);
     return traits.autocast && !td_op_has_kernel(op, TD_KEY_AUTOCAST, TD_CPU) ? td_autocast_register(op) : 0;

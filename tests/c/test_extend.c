@@ -5,8 +5,10 @@
 #include <pthread.h>
 #include <tede/autograd_nodes.h>
 #include <tede/device.h>
+#include <tede/foreign.h>
 #include <tede/layout.h>
 #include <tede/ops.h>
+#include <tede/promotion.h>
 #include <tede/trace.h>
 #include <tede/transforms.h>
 
@@ -317,6 +319,53 @@ TD_TEST(an_operator_has_the_traits_that_it_is_given_and_none_of_atens)
     CHECK_NEAR(number(at_once), -15, 1e-9);
     CHECK_EQ(before, 3);
     CHECK_EQ(calls, 1);
+}
+
+/* What it is passed: the bits of a and the dtypes; the result is the sum of both, in float32. */
+static bool conjugated;
+static td_dtype passed[2];
+static int seen(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)op, (void)keys, (void)context;
+    calls++;
+    td_tensor *a = arguments[0].tensor, *b = arguments[1].tensor;
+    conjugated = td_tensor_is_conj(a);
+    passed[0] = td_tensor_dtype(a), passed[1] = td_tensor_dtype(b);
+    results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_add(a, b)};
+    return results[0].tensor ? 0 : -1;
+}
+static td_tensor *seen_of(td_tensor *a, td_tensor *b)
+{
+    td_value arguments[] = {{.kind = TD_VALUE_TENSOR, .tensor = a}, {.kind = TD_VALUE_TENSOR, .tensor = b}}, result;
+    return a && b && td_op_call(td_op_find("test::seen"), arguments, &result) == 0 ? result.tensor : NULL;
+}
+
+TD_TEST(flags_of_an_entry_are_traits_of_an_operator_from_outside)
+{
+    const td_op *op = TRY(td_op_define("test::seen(Tensor a, Tensor b) -> Tensor"));
+    int registered = td_register_default("test::seen", seen, NULL);
+    td_op_traits traits = {.size = sizeof traits, .flags = TD_OP_PROMOTES | TD_OP_LINEAR | TD_OP_KNOWS_BITS};
+    AUTO x = td_ones(1, (int64_t[]){2}, TD_C64, TD_DEVICE_NONE);
+    AUTO lazy = x ? td_conj(x) : NULL;
+    AUTO wide = td_ones(1, (int64_t[]){2}, TD_C128, TD_DEVICE_NONE);
+    AUTO computed = seen_of(lazy, wide);
+    bool plain = !conjugated && passed[0] == TD_C64 && passed[1] == TD_C128;
+    int set = registered == 0 ? td_op_set_traits(op, &traits) : -1;
+    bool shown = (td_op_describe(op)->flags & TD_OP_TRAITS) == TD_OP_TRAITS;
+    AUTO marked = seen_of(lazy, wide);
+    bool marks = conjugated;
+    int rules = td_set_promotion(TD_PROMOTION_ARRAY_API);
+    AUTO promoted = seen_of(x, wide);
+    int rules_back = td_set_promotion(TD_PROMOTION_PYTORCH);
+    bool same = passed[0] == TD_C128 && passed[1] == TD_C128;
+    bool refused = true;
+    if (computed && marked && promoted && set == 0) {       /* else an error is pending, which this one would hide */
+        traits.flags = TD_OP_VIEW;
+        refused = td_op_set_traits(op, &traits) == -1 && strstr(td_error_message(), "follow from the schema of seen");
+        td_error_clear();
+    }
+    CHECK_EQ(td_op_remove(op), 0);
+    CHECK(computed && marked && promoted && plain && shown && marks && same && refused && set == 0 && rules == 0 && rules_back == 0);
 }
 
 /* ---- a device in this program: its memory is the C library's */

@@ -100,9 +100,48 @@ def test_traits_that_are_not_named_stay(own):
     tede.library.set_traits(full, batch="dims(absent_is_all)")
     tede.library.set_traits(full, autocast="fp32")
     assert _C._op_traits(full) == {"batch": "dims(absent_is_all)", "autocast": "fp32", "tags": None, "names": "reduced", "flops": None,
-                                   "shown": "dim=several.all", "decompose": None}
+                                   "shown": "dim=several.all", "spelled": None, "decompose": None, "promotes": False, "linear": False,
+                                   "knows_bits": False}
+    tede.library.set_traits(full, tags=tede.Tag.reduction, spelled="x=input", linear=True)
+    tede.library.set_traits(full, linear=False, promotes=True)
+    traits = _C._op_traits(full)
+    assert traits == {**traits, "batch": "dims(absent_is_all)", "tags": "reduction", "spelled": "x=input", "promotes": True, "linear": False}
     loops, x = _C._vmap_fallback_count(), tede.rand(5, 3)
     assert tede.vmap(op)(x).tolist() == x.sum(1).tolist() and _C._vmap_fallback_count() == loops
+
+
+def test_operands_of_an_own_operator_that_promotes_get_one_dtype(own):
+    dtypes = []
+    op = own("mixed(Tensor x, Tensor y) -> Tensor", lambda x, y: (dtypes.append((x.dtype, y.dtype)), x.float() + y)[1])
+    x, y = tede.ones(2, dtype=tede.int16), tede.ones(2, dtype=tede.int64)
+    for promotes in None, True:
+        tede.library.set_traits("owntraits::mixed", promotes=promotes)
+        with tede.promotion("array_api"):
+            op(x, y)
+    assert dtypes == [(tede.int16, tede.int64), (tede.int64, tede.int64)]
+    with tede.promotion("array_api"), pytest.raises(TypeError, match="mixed: the array API doesn't promote"):
+        op(x, y.float())
+
+
+@pytest.mark.filterwarnings('ignore:.*an autograd kernel was not registered')
+def test_the_tangent_of_an_own_linear_operator_is_what_it_gives_of_tangents(own):
+    """Without the trait an operator whose kernel computes outside of tede has none."""
+    op = own("doubled(Tensor x) -> Tensor", lambda x: tede.tensor([2 * v for v in x.detach().tolist()]))
+    x, t = tede.tensor([1., 2.]), tede.tensor([3., -4.])
+    assert tede.func.jvp(op, (x,), (t,))[1].tolist() == [0, 0]
+    tede.library.set_traits("owntraits::doubled", linear=True)
+    value, tangent = tede.func.jvp(op, (x,), (t,))
+    assert value.tolist() == [2, 4] and tangent.tolist() == [6, -8]
+
+
+def test_an_own_operator_that_knows_bits_gets_conjugates_as_they_are(own):
+    marked = []
+    op = own("plain(Tensor x) -> Tensor", lambda x: (marked.append(x.is_conj()), x + 0)[1])
+    x = tede.tensor([1 + 2j])
+    for knows in None, True, False:
+        tede.library.set_traits("owntraits::plain", knows_bits=knows)
+        assert op(x.conj()).tolist() == [1 - 2j]
+    assert marked == [False, True, False]
 
 
 def test_an_absent_dimension_of_an_own_operator_is_the_members(own):
@@ -144,7 +183,10 @@ def test_patterns_that_do_not_fit_the_schema(own):
 
 def test_traits_of_atens_operators_can_be_read():
     assert _C._op_traits("aten::mm") == {"batch": "product(matrices)", "autocast": "lower_precision", "tags": "core", "names": "product",
-                                         "flops": "product(self, mat2)", "shown": None, "decompose": None}
+                                         "flops": "product(self, mat2)", "shown": None, "spelled": None, "decompose": None,
+                                         "promotes": False, "linear": False, "knows_bits": False}
+    flags = {name: [_C._op_traits(f"aten::{name}")[flag] for flag in ("promotes", "linear", "knows_bits")] for name in ("add.Tensor", "clone")}
+    assert flags == {"add.Tensor": [True, False, False], "clone": [False, True, True]}
     assert _C._op_traits("aten::sum.dim_IntList")["batch"] == "dims(absent_is_all)"
     assert _C._op_traits("aten::relu_")["batch"] == "pointwise"
     assert _C._op_traits("aten::rand")["batch"] == "random"
