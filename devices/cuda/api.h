@@ -90,5 +90,7 @@ int nvrtc_open(void);
 /* A library of NVIDIA's by the middle of its name ("nvrtc"): of the driver's major version, else an older one, else whichever there is. NULL, with
  * an error that names it. */
 void *cuda_library(const char *name);
+/* Of one version; NULL, with no error. */
+void *cuda_open_version(const char *name, int major);
 #endif
 #endif

@@ -1,13 +1,10 @@
 /* Products of matrices by cuBLAS, where it is installed; without it the core's kernel multiplies.
  *
- * cuBLAS is column-major: what is a matrix in rows here is its transpose there, so c = a @ b is asked for as c' = b' @ a'. A handle
- * belongs to one stream, since its workspace is used in the order of that stream. */
-#include "cuda.h"
+ * cuBLAS is column-major: what is a matrix in rows here is its transpose there, so c = a @ b is asked for as c' = b' @ a'. */
+#include "vendor.h"
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
-#include <stdlib.h>
 
 typedef int cublasStatus_t, cublasOperation_t, cublasComputeType_t, cublasGemmAlgo_t, cublasMath_t, cudaDataType;
 typedef struct cublasContext *cublasHandle_t;
@@ -20,17 +17,15 @@ typedef struct cublasContext *cublasHandle_t;
     F(cublasStatus_t, cublasGemmStridedBatchedEx, \
       (cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int, long long, const void *, \
        cudaDataType, int, long long, const void *, void *, cudaDataType, int, long long, int, cublasComputeType_t, cublasGemmAlgo_t))
-enum { OP_N = 0, OP_T = 1, COMPUTE_32F = 68, COMPUTE_64F = 70, R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14, DEFAULT_ALGORITHM = -1,
-       /* Parts of a sum are added in float32, whatever the dtype. */
-       DISALLOW_REDUCED_PRECISION_REDUCTION = 16 };
+enum { OP_N = 0, OP_T = 1, COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_TF32 = 77, R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14, DEFAULT_ALGORITHM = -1,
+       /* The second: parts of a sum are added in float32, whatever the dtype. */
+       DEFAULT_MATH = 0, DISALLOW_REDUCED_PRECISION_REDUCTION = 16 };
 
 #define POINTER(result, name, arguments) static result (*name) arguments;
 CUBLAS_FUNCTIONS(POINTER)
 
-typedef struct handle { struct handle *next; cublasHandle_t cublas; int index; CUstream stream; } handle;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static handle *handles;
-static enum { UNKNOWN, THERE, ABSENT } state;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool there;
 
 static int failed(const char *what, cublasStatus_t status)
 {
@@ -45,29 +40,19 @@ static void open_library(void)
     CUBLAS_FUNCTIONS(LOOK_UP)
     if (!library)
         td_error_clear();
-    state = whole ? THERE : ABSENT;
+    there = whole;
 }
 
-static cublasHandle_t handle_of(int index, CUstream stream)
+static int make_handle(CUstream stream, void **of)
 {
-    for (handle *h = handles; h; h = h->next)
-        if (h->index == index && h->stream == stream)
-            return h->cublas;
-    handle *made = malloc(sizeof *made);
-    if (!made)
-        return td_fail(TD_E_MEMORY, "cuda: no memory for a handle of cuBLAS");
-    *made = (handle){handles, NULL, index, stream};
-    cublasStatus_t status = cublasCreate_v2(&made->cublas);
-    if (status == 0 && ((status = cublasSetStream_v2(made->cublas, stream)) || (status = cublasSetMathMode(made->cublas, DISALLOW_REDUCED_PRECISION_REDUCTION))))
-        cublasDestroy_v2(made->cublas);
-    if (status != 0) {
-        free(made);
-        failed("a handle", status);
-        return NULL;
-    }
-    handles = made;
-    return made->cublas;
+    cublasHandle_t made = NULL;
+    cublasStatus_t status = cublasCreate_v2(&made);
+    if (status == 0 && (status = cublasSetStream_v2(made, stream)))
+        cublasDestroy_v2(made);
+    *of = made;
+    return status ? failed("a handle", status) : 0;
 }
+static cuda_handles handles = {.lock = PTHREAD_MUTEX_INITIALIZER, .make = make_handle};
 
 /* A matrix as cuBLAS takes it. */
 typedef struct stored { cublasOperation_t op; int64_t leading; } stored;
@@ -108,17 +93,21 @@ int cuda_product(td_device device, void *stream, const td_product *given)
     }
     if (!takes || !store(&p.a, p.m, p.k, &a) || !store(&p.b, p.k, p.n, &b) || p.m > INT_MAX || p.n > INT_MAX || p.k > INT_MAX || p.batch > INT_MAX)
         return 1;
+    pthread_once(&once, open_library);
+    if (!there)
+        return 1;
     if (cuda_enter(device.index))
         return -1;
-    pthread_mutex_lock(&lock);
-    if (state == UNKNOWN)
-        open_library();
-    const bool there = state == THERE;
-    cublasHandle_t handle = there ? handle_of(device.index, stream) : NULL;
-    cublasStatus_t status = handle ? cublasGemmStridedBatchedEx(
-        handle, b.op, a.op, (int)p.n, (int)p.m, (int)p.k, doubles ? (const void *)&p.alpha : &alpha, p.b.data, type, (int)b.leading, p.b.batch_stride,
+    const bool half_sums = p.flags & (p.dtype == TD_F16 ? TD_PRODUCT_F16_SUMS : p.dtype == TD_BF16 ? TD_PRODUCT_BF16_SUMS : 0);
+    const int compute = doubles ? COMPUTE_64F : p.dtype == TD_F32 && p.flags & TD_PRODUCT_TF32 ? COMPUTE_32F_FAST_TF32 : COMPUTE_32F;
+    cuda_handle *h = cuda_take_handle(&handles, device.index, stream);
+    if (!h)
+        return -1;
+    cublasStatus_t status = cublasSetMathMode(h->of, half_sums ? DEFAULT_MATH : DISALLOW_REDUCED_PRECISION_REDUCTION);
+    status = status ? status : cublasGemmStridedBatchedEx(
+        h->of, b.op, a.op, (int)p.n, (int)p.m, (int)p.k, doubles ? (const void *)&p.alpha : &alpha, p.b.data, type, (int)b.leading, p.b.batch_stride,
         p.a.data, type, (int)a.leading, p.a.batch_stride, doubles ? (const void *)&p.beta : &beta, p.c.data, type, (int)c.leading, p.c.batch_stride,
-        (int)p.batch, doubles ? COMPUTE_64F : COMPUTE_32F, DEFAULT_ALGORITHM) : 0;
-    pthread_mutex_unlock(&lock);
-    return !there ? 1 : !handle ? -1 : status ? failed("a product", status) : 0;
+        (int)p.batch, compute, DEFAULT_ALGORITHM);
+    cuda_put_handle(h);
+    return status ? failed("a product", status) : 0;
 }

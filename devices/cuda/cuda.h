@@ -15,5 +15,7 @@ int cuda_architecture(int index);
 
 void *cuda_build(td_device device, const char *source, const char *options, td_binary *binary);
 int   cuda_product(td_device device, void *stream, const td_product *product);
+int   cuda_convolution(td_device device, void *stream, const td_convolution_call *convolution);
+int64_t cuda_library_version(const char *name);
 
 #endif

@@ -8,7 +8,7 @@
  *   reuse in the order of the streams, counted and limited;
  * - programs (`build kernel launch`): the core's own kernels for accelerators, written once in a common dialect of C, run on it, and
  *   operators that have no such kernel come to the CPU without being registered;
- * - `product`: a vendor's library multiplies matrices where that is faster.
+ * - `product`, `convolution`: a vendor's library computes them where that is faster.
  *
  * What is worth it gets native kernels, by td_register_impl, td_register_kernel and td_register_boxed for (TD_KEY_DENSE, type).
  *
@@ -83,7 +83,38 @@ typedef struct td_product {
     int64_t            batch, m, n, k;  /* none is 0 */
     td_product_operand a, b, c;
     double             alpha, beta;
+    uint32_t           flags;           /* td_library_flag */
 } td_product;
+
+/* A convolution of one dtype: y, correlated with w, from x; or one of its gradients, which are also what transposed convolutions are.  All of x is
+ * packed, and so are w and y, in one layout: x as [batch][in_channels][in...], y as [batch][out_channels][out...], w as
+ * [out_channels][in_channels / groups][window...]; or, channels_last, with the channels (of w: the second dimension) behind the others.  None has 2^31
+ * elements, none is empty.  What is computed is overwritten.  Sums are at least float32. */
+typedef enum td_convolution_kind { TD_CONVOLUTION_FORWARD, TD_CONVOLUTION_GRAD_INPUT, TD_CONVOLUTION_GRAD_WEIGHT } td_convolution_kind;
+typedef struct td_convolution_call {
+    uint32_t            size;           /* sizeof(td_convolution_call): it may grow at the end */
+    td_dtype            dtype;
+    td_convolution_kind kind;           /* y, x or w is computed */
+    uint32_t            flags;          /* td_library_flag */
+    int                 dims;           /* spatial dimensions, 1 to 3 */
+    bool                channels_last;
+    int64_t             batch, groups, in_channels, out_channels;
+    int64_t             in[3], out[3], window[3], stride[3], padding[3], dilation[3];      /* as far as dims */
+    void               *x, *y, *w;
+} td_convolution_call;
+
+/* What programs say about vendors' libraries, for the whole process. */
+typedef enum td_library_flag {
+    TD_PRODUCT_TF32 = 1,                /* operands of float32 may be rounded to 11 bits before they are multiplied */
+    TD_PRODUCT_F16_SUMS = 2,            /* parts of a sum may be added in the operands' dtype: float16 */
+    TD_PRODUCT_BF16_SUMS = 4,           /* bfloat16 */
+    TD_CONVOLUTION_TF32 = 8,
+    TD_CONVOLUTION_OFF = 16,            /* no library: the core's kernels convolve */
+    TD_CONVOLUTION_MEASURE = 32,        /* the first call of a shape tries which way is the fastest */
+    TD_CONVOLUTION_DETERMINISTIC = 64,  /* results don't differ from one call to the next */
+    TD_LIBRARY_DETERMINISTIC = 128,     /* the same of everything */
+    TD_LIBRARY_DEFAULT = TD_PRODUCT_F16_SUMS | TD_PRODUCT_BF16_SUMS | TD_CONVOLUTION_TF32,
+} td_library_flag;
 
 /* Functions that fail record an error (td_error, td_fail).  `device` always has an index below count().  Any thread may
  * call any of them, also two at once. */
@@ -142,6 +173,9 @@ typedef struct td_device_library {
     /* 0; 1, with no error recorded and nothing done, where there is no such library or it doesn't take these strides or this dtype: the core's
      * kernel is launched then; -1. */
     int       (*product)(td_device device, void *stream, const td_product *product);
+    int       (*convolution)(td_device device, void *stream, const td_convolution_call *convolution);
+    /* The version of a vendor's library by its name, as the library counts; 0, with no error recorded, if it isn't there. */
+    int64_t   (*library_version)(const char *name);
 } td_device_library;
 
 /* Load a device from a shared library; its type, or -1 with an error that says what is wrong with it.  A path, or a device's name: the
@@ -167,6 +201,15 @@ TD_API int td_device_resolve(td_device *device) TD_MUST_USE;
 TD_API int td_device_synchronize(td_device device) TD_MUST_USE;
 /* The generator that random operators take on a device when none is given; for the CPU td_default_generator().  Borrowed. */
 TD_API td_generator *td_device_generator(td_device device);
+
+/* td_library_flag's, at first TD_LIBRARY_DEFAULT. */
+TD_API uint32_t td_library_flags(void);
+TD_API void     td_set_library_flags(uint32_t flags);
+/* Folders with `:` between them, for devices that look for vendors' libraries among Python's packages: sys.path.  "" at first; copied. */
+TD_API const char *td_search_path(void);
+TD_API int         td_set_search_path(const char *folders) TD_MUST_USE;
+/* See td_device_library; 0 for a type without vendors' libraries. */
+TD_API int64_t  td_device_library_version(int type, const char *name);
 
 /* Of a device that is loaded: what its library says, or what follows from what it has. */
 TD_API int td_device_properties_of(td_device device, td_device_properties *properties) TD_MUST_USE;

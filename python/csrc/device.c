@@ -282,6 +282,36 @@ static PyObject *fallbacks(PyObject *m, PyObject *unused)
     return PyLong_FromLongLong(td_cpu_fallback_count());
 }
 
+static PyObject *library_flags(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyLong_FromUnsignedLong(td_library_flags());
+}
+static PyObject *set_library_flags(PyObject *m, PyObject *flags)
+{
+    (void)m;
+    unsigned long bits = PyLong_AsUnsignedLong(flags);
+    if (PyErr_Occurred())
+        return NULL;
+    td_set_library_flags((uint32_t)bits);
+    Py_RETURN_NONE;
+}
+static PyObject *library_version(PyObject *m, PyObject *args)
+{
+    const char *device, *library;
+    (void)m;
+    if (!PyArg_ParseTuple(args, "ss", &device, &library))
+        return NULL;
+    const int type = td_device_find(device);
+    return PyLong_FromLongLong(type < 0 ? 0 : td_device_library_version(type, library));
+}
+static PyObject *set_search_path(PyObject *m, PyObject *folders)
+{
+    (void)m;
+    const char *text = PyUnicode_AsUTF8(folders);
+    return !text ? NULL : td_set_search_path(text) ? td_py_raise() : Py_NewRef(Py_None);
+}
+
 static PyMethodDef functions[] = {
     {"_device_load", load, METH_O, NULL},
     {"_library_load", load_library, METH_O, NULL},
@@ -298,6 +328,10 @@ static PyMethodDef functions[] = {
     {"_device_set_memory_limit", set_memory_limit, METH_VARARGS, "(device, bytes); 0: none."},
     {"_device_memory_info", memory_info, METH_O, "(free, total) bytes."},
     {"_pinned_empty_cache", empty_pinned, METH_NOARGS, NULL},
+    {"_library_flags", library_flags, METH_NOARGS, "What vendors' libraries may do: td_library_flag."},
+    {"_set_library_flags", set_library_flags, METH_O, NULL},
+    {"_library_version", library_version, METH_VARARGS, "(device, library): its version, or 0."},
+    {"_set_search_path", set_search_path, METH_O, "Folders with : between them that may have vendors' libraries as packages."},
     {"_cpu_fallback_count", fallbacks, METH_NOARGS, "Calls that devices from outside have left to the CPU."},
     {NULL},
 };

@@ -117,8 +117,10 @@ static bool deterministic, filling = true;
 static PyObject *set_deterministic(PyObject *m, PyObject *on)
 {
     (void)m;
+    const uint32_t flags = td_library_flags();
     deterministic = on == Py_True;
     td_set_fill_uninitialized(deterministic && filling);
+    td_set_library_flags(deterministic ? flags | TD_LIBRARY_DETERMINISTIC : flags & ~(uint32_t)TD_LIBRARY_DETERMINISTIC);
     Py_RETURN_NONE;
 }
 static PyObject *set_filling(PyObject *m, PyObject *on)

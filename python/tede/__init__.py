@@ -13,6 +13,7 @@ from tede._C import Tensor as Tensor, is_grad_enabled as is_grad_enabled, is_inf
 __version__ = "0.1.0"
 
 globals().update(_C._functions)           # every operator that is a function
+_C._set_search_path(":".join(filter(None, _sys.path)))             # where a device may find NVIDIA's packages
 from tede._override import overridable as _overridable          # noqa: E402
 from tede import _tensor                  # noqa: E402  gives Tensor the methods that are written in Python
 from tede._parameter import Parameter as Parameter       # noqa: E402
@@ -274,7 +275,8 @@ _deterministic = [False, False]
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Fill uninitialized memory (see utils.deterministic). Algorithms are what they are without: no result depends on the threads."""
+    """Fill uninitialized memory (see utils.deterministic), and let cuDNN choose only what gives the same results each time. tede's own algorithms are what
+    they are without: no result depends on the threads."""
     for name, value in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
         if value is not True and value is not False:
             raise TypeError(f"_set_deterministic_algorithms(): argument {name} must be bool, not {type(value).__name__}")

@@ -1,20 +1,28 @@
 """Functions of the package over Python's numbers (sym_int, sym_max, ...), and those that PyTorch has removed."""
+from tede import _C
 from tede._override import overridable, overridable_members
 
-_precision = "highest"
+_rounded = "high"               # or "medium", which allows no more than that here
 _PRECISIONS = ("highest", "high", "medium")
+_TF32 = 1                       # TD_PRODUCT_TF32 of <tede/device.h>
 
 
 def set_float32_matmul_precision(precision):
-    """How float32 products may be rounded: they are computed in float32 whatever is chosen."""
-    global _precision
+    """How operands of float32 products may be rounded: "highest" not at all, else to TF32 where cuBLAS multiplies on the device "cuda". Elsewhere they
+    aren't, whatever is chosen."""
+    global _rounded
     if precision not in _PRECISIONS:
         raise RuntimeError(f"invalid precision '{precision}': one of highest, high, medium")
-    _precision = precision
+    flags = _C._library_flags()
+    _rounded = "medium" if precision == "medium" else "high"
+    if precision == "highest":
+        _C._set_library_flags(flags & ~_TF32)
+    else:
+        _C._set_library_flags(flags | _TF32)
 
 
 def get_float32_matmul_precision():
-    return _precision
+    return _rounded if _C._library_flags() & _TF32 else "highest"
 
 
 # ---- numbers that a program may be symbolic in: plain ones here

@@ -254,12 +254,46 @@ int td_device_launch_lanes(td_device device, void *kernel, int64_t groups, int l
     return status && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a kernel can't be launched, for no reason given", library->name) : status;
 }
 
+static int answer_of(const td_device_library *library, int status, const char *what)
+{
+    return status < 0 && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a %s failed, for no reason given", library->name, what) : status;
+}
+
 int td_device_product(td_device device, const td_product *product)
 {
     const td_device_library *library = td_device_of(device.type);
-    td_stream *stream = library->product ? td_stream_current(device) : NULL;
     if (!library->product)
         return 1;
-    int status = stream ? library->product(device, td_stream_handle(stream), product) : -1;
-    return status < 0 && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a product failed, for no reason given", library->name) : status;
+    td_stream *stream = td_stream_current(device);
+    return answer_of(library, stream ? library->product(device, td_stream_handle(stream), product) : -1, "product");
+}
+
+int td_device_convolution(td_device device, const td_convolution_call *convolution)
+{
+    const td_device_library *library = td_device_of(device.type);
+    if (!library->convolution)
+        return 1;
+    td_stream *stream = td_stream_current(device);
+    return answer_of(library, stream ? library->convolution(device, td_stream_handle(stream), convolution) : -1, "convolution");
+}
+
+static uint32_t library_flags = TD_LIBRARY_DEFAULT;
+uint32_t td_library_flags(void) { return __atomic_load_n(&library_flags, __ATOMIC_RELAXED); }
+void td_set_library_flags(uint32_t flags) { __atomic_store_n(&library_flags, flags, __ATOMIC_RELAXED); }
+
+/* An earlier one stays, since it may be in use. */
+static const char *search_path = "";
+const char *td_search_path(void) { return __atomic_load_n(&search_path, __ATOMIC_ACQUIRE); }
+int td_set_search_path(const char *folders)
+{
+    char *copy = strcmp(folders, td_search_path()) == 0 ? NULL : strdup(folders);
+    if (copy)
+        __atomic_store_n(&search_path, copy, __ATOMIC_RELEASE);
+    return copy || strcmp(folders, td_search_path()) == 0 ? 0 : td_error(TD_E_MEMORY, "no memory for a search path");
+}
+
+int64_t td_device_library_version(int type, const char *name)
+{
+    const td_device_library *library = td_device_of(type);
+    return library && library->library_version ? library->library_version(name) : 0;
 }

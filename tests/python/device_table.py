@@ -23,7 +23,13 @@ class Operand(Structure):
 
 class Product(Structure):
     _fields_ = [("size", c_uint32), ("dtype", c_int), *((name, c_int64) for name in ("batch", "m", "n", "k")),
-                *((name, Operand) for name in "abc"), ("alpha", c_double), ("beta", c_double)]
+                *((name, Operand) for name in "abc"), ("alpha", c_double), ("beta", c_double), ("flags", c_uint32)]
+
+
+class Convolution(Structure):
+    _fields_ = [("size", c_uint32), ("dtype", c_int), ("kind", c_int), ("flags", c_uint32), ("dims", c_int), ("channels_last", c_bool),
+                *((name, c_int64) for name in ("batch", "groups", "in_channels", "out_channels")),
+                *((name, c_int64 * 3) for name in ("in", "out", "window", "stride", "padding", "dilation")), *((name, c_void_p) for name in "xyw")]
 
 
 _FUNCTIONS = {
@@ -38,7 +44,8 @@ _FUNCTIONS = {
     "event_time": (c_int, Device, c_void_p, c_void_p, POINTER(c_double)),
     "build": (c_void_p, Device, c_char_p, c_char_p, POINTER(Binary)), "kernel": (c_void_p, Device, c_void_p, c_char_p),
     "launch": (c_int, Device, c_void_p, c_void_p, c_int64, c_int, c_int, POINTER(Argument)), "program_free": (None, Device, c_void_p),
-    "product": (c_int, Device, c_void_p, POINTER(Product)),
+    "product": (c_int, Device, c_void_p, POINTER(Product)), "convolution": (c_int, Device, c_void_p, POINTER(Convolution)),
+    "library_version": (c_int64, c_char_p),
 }
 
 

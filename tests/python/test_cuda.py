@@ -392,6 +392,245 @@ def test_without_cublas_products_are_left_to_the_core(fake, tmp_path):
     """, CUDA_HOME=str(tmp_path))
 
 
+def test_products_round_as_programs_allow(fake):
+    """The compute type 77 is float32 with operands rounded to TF32; the mode 16 forbids parts of sums in float16 and bfloat16."""
+    fake("""
+        x = {dtype: tede.ones(4, 4, device="cuda", dtype=dtype) for dtype in (tede.float32, tede.float64, tede.float16, tede.bfloat16)}
+        def used(dtype):
+            x[dtype] @ x[dtype]
+            return count("compute"), count("math")
+        matmul = tede.backends.cuda.matmul
+        assert tede.get_float32_matmul_precision() == "highest" and not matmul.allow_tf32
+        assert used(tede.float32)[0] == 68 and used(tede.float64)[0] == 70
+        tede.set_float32_matmul_precision("high")
+        assert matmul.allow_tf32 and used(tede.float32)[0] == 77 and used(tede.float64)[0] == 70 and used(tede.float16)[0] == 68
+        matmul.allow_tf32 = False
+        assert tede.get_float32_matmul_precision() == "highest" and used(tede.float32)[0] == 68
+        assert used(tede.float16)[1] == used(tede.bfloat16)[1] == 0
+        matmul.allow_bf16_reduced_precision_reduction = False
+        assert used(tede.float16)[1] == 0 and used(tede.bfloat16)[1] == 16
+        matmul.allow_fp16_reduced_precision_reduction = False
+        assert used(tede.float16)[1] == 16 and count("handles") == 1
+    """)
+
+
+def test_threads_multiply_and_convolve_at_once(fake):
+    fake("""
+        import threading
+        x, w = tede.randn(2, 3, 6, 6), tede.randn(4, 3, 3, 3)
+        wanted, product = tede.nn.functional.conv2d(x, w), x @ x
+        wrong = []
+        def work(index):
+            for _ in range(10):
+                y = tede.nn.functional.conv2d(x.to(f"cuda:{index}"), w.to(f"cuda:{index}"))
+                if not tede.allclose(y.cpu(), wanted, atol=1e-5) or not tede.allclose((x.to(y.device) @ x.to(y.device)).cpu(), product, atol=1e-5):
+                    wrong.append(index)
+        threads = [threading.Thread(target=work, args=(i % 2,)) for i in range(4)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        assert not wrong and count("convolutions") == 40 and count("plans") == 2 and count("handles") == 2
+    """)
+
+
+# ---- cuDNN
+
+def test_operators_use_the_vendors_convolutions(fake):
+    fake("""
+        F = tede.nn.functional
+        def some(*sizes): return tede.randn(sizes, requires_grad=True)
+        calls = [(lambda x, w, b: F.conv2d(x, w, b, padding=1), some(2, 4, 7, 8), some(6, 4, 3, 3), some(6)),
+                 (lambda x, w, b: F.conv1d(x, w, b, stride=2, dilation=2), some(2, 4, 17), some(6, 4, 3), some(6)),
+                 (lambda x, w, b: F.conv3d(x, w, b, groups=2, padding=(0, 1, 2)), some(2, 4, 5, 6, 7), some(6, 2, 2, 3, 3), some(6)),
+                 (lambda x, w, b: F.conv_transpose2d(x, w, b, stride=2, padding=1, output_padding=1), some(2, 4, 5, 6), some(4, 6, 3, 3), some(6)),
+                 (lambda x, w, b: F.conv2d(x.contiguous(memory_format=tede.channels_last), w, b), some(2, 4, 7, 8), some(6, 4, 3, 3), some(6)),
+                 (lambda x, w, b: F.conv2d(x[:, :, ::2].transpose(2, 3), w.transpose(2, 3), b), some(2, 4, 7, 8), some(6, 4, 3, 3), some(6))]
+        for number, (call, *operands) in enumerate(calls):
+            far = [x.detach().cuda().requires_grad_() for x in operands]
+            before = count("convolutions")
+            here, there = call(*operands), call(*far)
+            assert count("convolutions") == before + 1, number
+            assert there.stride() == here.stride(), number
+            tede.testing.assert_close(there.cpu(), here, rtol=1e-4, atol=1e-4)
+            slopes = tede.randn_like(here)
+            wanted, got = tede.autograd.grad(here, operands, slopes), tede.autograd.grad(there, far, slopes.cuda())
+            assert count("convolutions") == before + 3, number
+            for a, b in zip(got, wanted):
+                tede.testing.assert_close(a.cpu(), b, rtol=1e-4, atol=1e-4)
+        cudnn, before = tede.backends.cudnn, count("convolutions")
+        x, w = calls[0][1].detach().cuda(), calls[0][2].detach().cuda()
+        with cudnn.flags(enabled=False):
+            off = F.conv2d(x, w)
+        assert count("convolutions") == before and tede.allclose(off, F.conv2d(x, w), atol=1e-4) and count("convolutions") == before + 1
+        assert cudnn.is_available() and cudnn.version() == 99999 and cudnn.is_acceptable(x) and not cudnn.is_acceptable(x.cpu())
+    """)
+
+
+def test_convolutions_are_planned_once_and_as_programs_want_them(fake):
+    """The fake's way 0 isn't deterministic; measured, 1 is the faster. Math 0 may round to TF32, 1 is of tensor cores, 3 doesn't round."""
+    fake("""
+        F, cudnn = tede.nn.functional, tede.backends.cudnn
+        def used(dtype=tede.float32):
+            x, w = tede.randn(2, 4, 6, 6, device="cuda", dtype=dtype), tede.randn(6, 4, 3, 3, device="cuda", dtype=dtype)
+            before = count("convolutions")
+            for _ in range(3):
+                F.conv2d(x, w)
+            assert count("convolutions") == before + 3
+            return count("algorithm"), count("convolution math")
+        assert used() == (0, 0) and used(tede.float64) == (0, 0) and used(tede.float16) == (0, 1) and used(tede.bfloat16) == (0, 1)
+        assert count("plans") == 4 and count("descriptors") == 16
+        cudnn.allow_tf32 = False
+        assert used() == (0, 3) and used(tede.float16) == (0, 1) and count("plans") == 5
+        cudnn.deterministic = True
+        assert used() == (1, 3)
+        cudnn.deterministic = False
+        assert used() == (0, 3) and count("plans") == 6
+        tede.use_deterministic_algorithms(True)
+        assert used() == (1, 3)
+        tede.use_deterministic_algorithms(False)
+        assert count("measured") == 0
+        cudnn.benchmark = True
+        x, w = tede.randn(1, 4, 6, 6, device="cuda"), tede.randn(6, 4, 3, 3, device="cuda")
+        y = F.conv2d(x, w)
+        assert count("measured") == 1 and count("algorithm") == 1
+        F.conv2d(x, w)
+        assert count("measured") == 1
+        tede.testing.assert_close(y.cpu(), F.conv2d(x.cpu(), w.cpu()), rtol=1e-4, atol=1e-4)
+        x.requires_grad_(), w.requires_grad_()
+        F.conv2d(x, w).sum().backward()
+        assert count("measured") == 3
+        here = x.detach().cpu().requires_grad_(), w.detach().cpu().requires_grad_()
+        F.conv2d(*here).sum().backward()
+        for a, b in zip((x, w), here):
+            tede.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-4, atol=1e-4)
+    """)
+
+
+def test_memory_that_a_convolution_works_in_is_the_streams(fake):
+    """The fake spoils that memory when the work is done, which is late."""
+    fake("""
+        F = tede.nn.functional
+        x, w = tede.randn(2, 4, 6, 6), tede.randn(6, 4, 3, 3)
+        far, weight, wanted = x.cuda(), w.cuda(), F.conv2d(x, w)
+        tede.cuda.synchronize()
+        before = tede.cuda.memory_allocated()
+        results = []
+        for _ in range(3):
+            y = F.conv2d(far, weight)
+            kept = tede.full((250,), 7., device="cuda")                     # in what the convolution had
+            other = tede.cuda.Stream()
+            other.wait_stream(tede.cuda.current_stream())
+            with tede.cuda.stream(other):
+                z = F.conv2d(far, weight)
+            results.append((y, z, kept))
+        tede.cuda.synchronize()
+        for y, z, kept in results:
+            tede.testing.assert_close(y.cpu(), wanted, rtol=1e-4, atol=1e-4)
+            tede.testing.assert_close(z.cpu(), wanted, rtol=1e-4, atol=1e-4)
+            assert kept.cpu().eq(7).all()
+        del y, z, kept, results
+        assert tede.cuda.memory_allocated() == before
+    """)
+
+
+def test_convolutions_that_the_vendor_doesnt_take(fake):
+    fake("""
+        F = tede.nn.functional
+        x, w = tede.randn(2, 4, 40, 40), tede.randn(6, 4, 3, 3)
+        def check(x, w, by=0, **options):
+            before = count("convolutions")
+            tede.testing.assert_close(F.conv2d(x.cuda(), w.cuda(), **options).cpu(), F.conv2d(x, w, **options), rtol=1e-4, atol=1e-3)
+            assert count("convolutions") == before + by, options
+        for _ in range(2):                                                  # asked once; then it is known
+            check(x, w, dilation=7)
+            check(x, w, stride=9)
+        assert count("plans") == 0 and count("descriptors") == 0
+        check(tede.randint(0, 9, (2, 4, 8, 8)), tede.randint(0, 9, (6, 4, 3, 3)))
+        check(tede.randn(0, 4, 8, 8), w)
+        far = tede.randn(6 * 4 * 3 * 3 + 1, device="cuda")
+        y = F.conv2d(x.cuda(), far[1:].view(6, 4, 3, 3))                    # not at a multiple of 16 bytes
+        assert count("convolutions") == 0 and tede.allclose(y.cpu(), F.conv2d(x, far.cpu()[1:].view(6, 4, 3, 3)), atol=1e-3)
+        check(x, w, by=1)
+    """)
+    fake("""
+        x, w = tede.randn(2, 4, 40, 40), tede.randn(6, 4, 3, 3)
+        far, weight = x.cuda(), w.cuda()
+        unused, total = tede.cuda.mem_get_info()
+        fake.fake_cuda_limit(total - unused + 2 * 6 * 38 * 38 * 4 + 600)    # enough for the result, and not for what the way works in
+        y = tede.nn.functional.conv2d(far, weight)
+        assert count("plans") == 1 and count("convolutions") == 0
+        tede.testing.assert_close(y.cpu(), tede.nn.functional.conv2d(x, w), rtol=1e-4, atol=1e-3)
+    """, TEDE_NO_CACHE="1")
+
+
+def test_what_cudnn_fails_with_is_an_exception(fake):
+    fake("""
+        F = tede.nn.functional
+        x, w = tede.randn(2, 4, 8, 8, device="cuda"), tede.randn(6, 4, 3, 3, device="cuda")
+        call = lambda: F.conv2d(x, w)
+        fake.fake_cuda_fail(b"cudnnCreate", 0, 1001)
+        raises(RuntimeError, "a handle of cuDNN (torch.backends.cudnn.enabled = False does without) failed: CUDNN_STATUS_NOT_INITIALIZED (1001) more of it", call)
+        for function in (b"cudnnCreateTensorDescriptor", b"cudnnCreateFilterDescriptor", b"cudnnCreateConvolutionDescriptor", b"cudnnSetConvolutionNdDescriptor",
+                         b"cudnnGetConvolutionForwardAlgorithm_v7"):
+            fake.fake_cuda_fail(function, 0, 5003)
+            raises(RuntimeError, "a convolution's plan failed: CUDNN_STATUS (5003)", call)
+            assert count("descriptors") == 0
+        fake.fake_cuda_fail(b"cudnnCreateTensorDescriptor", 1, 4003)
+        raises(tede.OutOfMemoryError, "(4003)", call)
+        y = call()
+        fake.fake_cuda_fail(b"cudnnConvolutionForward", 0, 5000)
+        raises(RuntimeError, "a convolution failed: CUDNN_STATUS (5000)", call)
+        fake.fake_cuda_fail(b"cudnnConvolutionForward", 0, 3007)            # the core's kernel does it
+        before = count("convolutions")
+        assert tede.allclose(call(), y, atol=1e-4) and count("convolutions") == before
+        assert tede.equal(call(), y) and count("convolutions") == before + 1
+    """)
+
+
+def test_without_cudnn_convolutions_are_left_to_the_core(fake, tmp_path):
+    if ctypes.util.find_library("cudnn"):
+        pytest.skip("the loader finds a cuDNN")
+    fake(f"""
+        for name in "libcuda.so.1", "libnvrtc.so.12":
+            os.symlink(fake._name, {str(tmp_path)!r} + "/" + name)
+        os.environ["TEDE_CUDA_PATH"] = {str(tmp_path)!r}
+        tede._C._set_search_path("")
+        x, w = tede.randn(2, 4, 8, 8), tede.randn(6, 4, 3, 3)
+        tede.testing.assert_close(tede.nn.functional.conv2d(x.cuda(), w.cuda()).cpu(), tede.nn.functional.conv2d(x, w), rtol=1e-4, atol=1e-4)
+        cudnn = tede.backends.cudnn
+        assert count("convolutions") == 0 and cudnn.version() is None and not cudnn.is_available() and cudnn.enabled
+    """, CUDA_HOME=str(tmp_path))
+
+
+# ---- where libraries are found
+
+@pytest.mark.parametrize("layout", ["cu12", "cu13"])
+def test_libraries_are_found_where_pip_puts_them(fake, tmp_path, layout):
+    """In a folder of sys.path other than tede's. The driver is of CUDA 12; libraries of 13 are the next best."""
+    files = {"cu12": ("cuda_nvrtc/lib/libnvrtc.so.12", "cublas/lib/libcublas.so.12"), "cu13": ("cu13/lib/libnvrtc.so.13", "cu13/lib/libcublas.so.13")}[layout]
+    if ctypes.util.find_library("nvrtc"):
+        pytest.skip("the loader finds an NVRTC")
+    fake(f"""
+        site, driver = {str(tmp_path / "site")!r}, {str(tmp_path / "driver")!r}
+        for path in {[*files, "cudnn/lib/libcudnn.so.9"]!r}:
+            os.makedirs(os.path.dirname(f"{{site}}/nvidia/{{path}}"), exist_ok=True)
+            os.symlink(fake._name, f"{{site}}/nvidia/{{path}}")
+        os.mkdir(driver)
+        os.symlink(fake._name, driver + "/libcuda.so.1")
+        os.environ["TEDE_CUDA_PATH"] = driver
+        tede._C._set_search_path(f"/nowhere:{{site}}")
+        x, w = tede.ones(1, 2, 4, 4, device="cuda"), tede.ones(1, 2, 3, 3, device="cuda")
+        assert (x + 1).sum().item() == 64 and (x @ x).sum().item() == 128 and tede.nn.functional.conv2d(x, w).sum().item() == 72
+        assert count("products") == 1 and count("convolutions") == 1 and tede.backends.cudnn.version() == 99999
+    """, CUDA_HOME=str(tmp_path))
+
+
+def test_the_search_path_is_pythons():
+    text = "import sys; sys.path.insert(0, '/some/where'); import tede; from ctypes import *; import formula_kernels as fk; f = fk.LIB.td_search_path; " \
+           "f.restype = c_char_p; print(f().decode())"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(HERE)})
+    assert done.stdout.startswith("/some/where:") and str(HERE) in done.stdout.strip().split(":"), done.stderr
+
+
 # ---- what is declared, and what is printed, beside NVIDIA's own
 
 def test_what_is_declared_is_what_the_headers_say(tmp_path):
@@ -414,6 +653,43 @@ def test_what_is_declared_is_what_the_headers_say(tmp_path):
         {"NVRTC_FUNCTIONS(FUNCTION)" if has_nvrtc else ""}
     """)
     done = subprocess.run([cuda_environment.CC, "-fsyntax-only", f"-I{there}", f"-I{compiler}", str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_declared_of_cudnn_is_what_its_header_says(tmp_path):
+    places = [*(pathlib.Path(path) / "nvidia/cudnn/include" for path in sys.path), pathlib.Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda") / "include",
+              pathlib.Path(os.environ.get("CUDNN_HOME") or "/usr") / "include"]
+    there = next((place for place in places if (place / "cudnn.h").exists()), None)
+    if not there or not cuda_environment.CC:
+        pytest.skip("no cudnn.h, or no C compiler")
+    # All that it uses of CUDA's runtime.
+    (tmp_path / "cuda_runtime_api.h").write_text("#include <stddef.h>\ntypedef struct CUstream_st *cudaStream_t;\ntypedef struct CUgraph_st *cudaGraph_t;\n"
+                                                 "typedef int libraryPropertyType;")
+    for name in "driver_types.h", "library_types.h":
+        (tmp_path / name).write_text("#include <cuda_runtime_api.h>")
+    source = tmp_path / "compare.c"
+    source.write_text(f"""
+        #include <cuda_runtime_api.h>
+        #include <cudnn.h>
+        #define TEDE_CUDA_COMPARE
+        #include "{DEVICES}/cudnn.h"
+        #define NUMBER(name, number) _Static_assert(name == number, #name);
+        CUDNN_NUMBERS(NUMBER)
+        #define FUNCTION(result, name, arguments) _Static_assert(__builtin_types_compatible_p(__typeof__(name), result arguments), #name);
+        CUDNN_FUNCTIONS(FUNCTION)
+        #define SAME(T) _Static_assert(sizeof(T) == sizeof(cudnn_way), #T); CUDNN_WAY_FIELDS(FIELD)
+        #define FIELD(name) _Static_assert(offsetof(perf, name) == offsetof(cudnn_way, name), #name);
+        #define perf cudnnConvolutionFwdAlgoPerf_t
+        SAME(cudnnConvolutionFwdAlgoPerf_t)
+        #undef perf
+        #define perf cudnnConvolutionBwdDataAlgoPerf_t
+        SAME(cudnnConvolutionBwdDataAlgoPerf_t)
+        #undef perf
+        #define perf cudnnConvolutionBwdFilterAlgoPerf_t
+        SAME(cudnnConvolutionBwdFilterAlgoPerf_t)
+        _Static_assert(CUDNN_MAJOR == 9, "");
+    """)
+    done = subprocess.run([cuda_environment.CC, "-fsyntax-only", f"-I{tmp_path}", f"-I{there}", str(source)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

@@ -1,10 +1,20 @@
-"""Switches of libraries beneath PyTorch. tede has none of them: what may be set is kept and changes nothing."""
+"""Switches of libraries beneath PyTorch. Those of cuDNN and cuBLAS are what the device "cuda" goes by; of the others what may be set is kept and changes
+nothing."""
 from contextlib import contextmanager
 from types import ModuleType
 import sys
 
 from tede import _C
 from tede._compat import fill as _fill
+
+
+def _flag(bit, inverted=False):
+    return bool(_C._library_flags() & bit) != inverted
+
+
+def _set_flag(bit, inverted, value):
+    flags = _C._library_flags()
+    _C._set_library_flags(flags | bit if bool(value) != inverted else flags & ~bit)
 
 
 _frozen = False            # flags change within flags() alone
@@ -14,12 +24,24 @@ class _Module(ModuleType):
     """A module whose flags can't be set once disable_global_flags() was called."""
 
     _flag_names = ()
+    _bits = {}              # flag: (bit of td_library_flag, whether it is set where the flag is False)
+
+    def __getattr__(self, name):
+        if name not in self._bits:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return _flag(*self._bits[name])
+
+    def _set(self, name, value):
+        if name in self._bits:
+            _set_flag(*self._bits[name], value)
+        else:
+            super().__setattr__(name, value)
 
     def __setattr__(self, name, value):
         if _frozen and name in self._flag_names:
             raise RuntimeError(f"not allowed to set torch.backends.{self.__name__.rpartition('.')[2]} flags after "
                                "disable_global_flags; please use flags() context manager instead")
-        super().__setattr__(name, value)
+        self._set(name, value)
 
 
 def disable_global_flags():
@@ -61,24 +83,63 @@ def _flags_of(module, names):
     def flags(*args, **kwargs):
         values = dict(zip(names, args)) | kwargs
         before = {name: getattr(module, name) for name in values if hasattr(module, name)}
-        vars(module).update(values)
+        for name, value in values.items():
+            module._set(name, value)
         try:
             yield
         finally:
-            vars(module).update(before)
+            for name, value in before.items():
+                module._set(name, value)
 
     def set_flags(*args, **kwargs):
         values = dict(zip(names, args)) | kwargs
         before = tuple(getattr(module, name, None) for name in names)
-        vars(module).update({name: value for name, value in values.items() if value is not None})
+        for name, value in values.items():
+            if value is not None:
+                module._set(name, value)
         return before
     module.flags, module.set_flags = flags, set_flags
     vars(module)["_flag_names"] = frozenset(names)
 
 
-cudnn = _module("cudnn", "cuDNN isn't there.", enabled=True, benchmark=False, benchmark_limit=10, deterministic=False,
-                allow_tf32=True, fp32_precision="none", is_available=_false, version=lambda: None, is_acceptable=_false,
-                conv=_Values(fp32_precision="none"), rnn=_Values(fp32_precision="none"))
+class _Switches(_Values):
+    """The same, of which some are bits of td_library_flag."""
+
+    def __init__(self, bits, **values):
+        self.__dict__.update(values, _bits=bits)
+
+    def __getattr__(self, name):
+        if name not in self._bits:
+            raise AttributeError(name)
+        return _flag(self._bits[name])
+
+    def __setattr__(self, name, value):
+        if name in self._bits:
+            _set_flag(self._bits[name], False, value)
+        else:
+            super().__setattr__(name, value)
+
+
+def _cudnn_version():
+    """As cuDNN counts, or None where the device "cuda" has none."""
+    return cudnn.is_available() and _C._library_version("cuda", "cudnn") or None
+
+
+def _cudnn_available():
+    import tede
+    return tede.cuda.is_available() and _C._library_version("cuda", "cudnn") > 0
+
+
+def _cudnn_acceptable(tensor):
+    """Whether convolutions of such tensors are cuDNN's."""
+    return cudnn.enabled and tensor.device.type == "cuda" and tensor.dtype in (
+        _C.float16, _C.bfloat16, _C.float32, _C.float64) and cudnn.is_available()
+
+
+# The bits are those of td_library_flag in <tede/device.h>.
+cudnn = _module("cudnn", "Convolutions on the device \"cuda\".", benchmark_limit=10, fp32_precision="none", is_available=_cudnn_available,
+                version=_cudnn_version, is_acceptable=_cudnn_acceptable, conv=_Values(fp32_precision="none"), rnn=_Values(fp32_precision="none"),
+                _bits={"enabled": (16, True), "benchmark": (32, False), "deterministic": (64, False), "allow_tf32": (8, False)})
 _flags_of(cudnn, ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32"))
 mkldnn = _module("mkldnn", "oneDNN isn't used.", enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none",
                  is_available=_false, is_acl_available=_false, VERBOSE_OFF=0, VERBOSE_ON=1, VERBOSE_ON_CREATION=2,
@@ -116,8 +177,8 @@ def _sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, 
 
 
 cuda = _module("cuda", "CUDA isn't there.", is_built=_false, cufft_plan_cache=_Values(size=0, max_size=0),
-               matmul=_Values(allow_tf32=False, allow_fp16_reduced_precision_reduction=True, fp32_precision="none",
-                              allow_bf16_reduced_precision_reduction=True, allow_fp16_accumulation=False),
+               matmul=_Switches({"allow_tf32": 1, "allow_fp16_reduced_precision_reduction": 2, "allow_bf16_reduced_precision_reduction": 4},
+                                fp32_precision="none", allow_fp16_accumulation=False),
                preferred_linalg_library=lambda backend=None: "default", preferred_blas_library=lambda backend=None: "default",
                sdp_kernel=_sdp_kernel, is_flash_attention_available=_false, fp32_precision="none")
 for _name in _sdp_state:

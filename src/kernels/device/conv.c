@@ -3,7 +3,9 @@
  *
  * The three passes are those of src/kernels/cpu/conv/conv.c, by which transposed convolutions come along: correlate (y from x), spread (x from y)
  * and weigh (w from x and y).  Spreading is done from where it ends: elements of x a stride apart meet the same taps, which lie
- * evenly, so that each such phase is a correlation of y.  Tensors of any strides, channels last too, are read as they lie. */
+ * evenly, so that each such phase is a correlation of y.  Tensors of any strides, channels last too, are read as they lie.
+ *
+ * A vendor's library that convolves is asked first (by_library).  It wants all operands in one layout, so what lies otherwise is copied. */
 #include "calls_kernels_device_conv.h"
 #include "kernels/device/product.h"
 #define TD_HOST
@@ -82,9 +84,93 @@ static int pointwise(const td_conv_geometry *g, bool spread, td_tensor *w, td_te
     return td_product_launch(TD_PRODUCT_PLAIN, &v, w, from, to, bias);
 }
 
+/* ---- by a vendor's library */
+
+/* Strides without gaps: the last dimension's is 1, or the second's. */
+static void packed_strides(int ndim, const int64_t *sizes, bool last, int64_t *strides)
+{
+    int64_t n = last ? sizes[1] : 1;
+    strides[1] = 1;
+    for (int d = ndim - 1; d >= 0; d--)
+        if (!last || d != 1)
+            strides[d] = n, n *= sizes[d];
+}
+static bool is_packed(const td_tensor *x, bool last)
+{
+    int64_t strides[5];
+    bool packed = true;
+    packed_strides(x->ndim, x->sizes, last, strides);
+    for (int d = 0; d < x->ndim; d++)
+        packed &= x->sizes[d] == 1 || x->strides[d] == strides[d];
+    return packed;
+}
+static td_tensor *new_packed(const td_tensor *x, bool last)
+{
+    int64_t strides[5];
+    packed_strides(x->ndim, x->sizes, last, strides);
+    return td_tensor_new_strided(x->ndim, x->sizes, strides, (td_dtype)x->dtype, x->device);
+}
+static td_tensor *pack(td_tensor *x, bool last)
+{
+    if (is_packed(x, last))
+        return td_tensor_retain(x);
+    td_tensor *made = new_packed(x, last);
+    if (made && td_copy_elements(made, x)) {
+        td_tensor_release(made);
+        made = NULL;
+    }
+    return made;
+}
+
+static int add_bias(td_tensor *bias, td_tensor *y, bool last)
+{
+    TD_AUTO td_tensor *added = bias == TD_NONE ? td_tensor_retain(bias) : td_make_contiguous(bias);
+    if (!added || bias == TD_NONE)
+        return added ? 0 : -1;
+    conv_values v = {.batch = y->sizes[0], .channels = y->sizes[1], .out_total = y->numel / (y->sizes[0] * y->sizes[1])};
+    v.taps = last ? 1 : v.out_total;
+    td_launch_of launch = {.source = td_source_conv, .kernel = "conv_bias", TD_VALUES(v), .types = {{"A", (td_dtype)y->dtype}}, .buffers = {added, y},
+                           .groups = td_launch_groups(y->device, y->numel)};
+    return td_launch(&launch);
+}
+
+/* x, w and y, of which `kind` names the one that is computed; 1 where there is no library that takes it.  As in PyTorch, channels lie last in all of them
+ * if they do in one that is read. */
+static int by_library(const td_conv_geometry *g, td_convolution_kind kind, td_tensor *x, td_tensor *w, td_tensor *y, td_tensor *bias)
+{
+    td_tensor *operands[] = {y, x, w}, *result = operands[kind];
+    td_convolution_call c = {.size = sizeof c, .dtype = (td_dtype)result->dtype, .kind = kind, .flags = td_library_flags(), .dims = g->dims, .batch = g->batch,
+                        .groups = g->groups, .in_channels = g->cin * g->groups, .out_channels = g->cout * g->groups};
+    if (!td_device_of(result->device.type)->convolution || c.flags & TD_CONVOLUTION_OFF || !td_dtype_is_floating(c.dtype))
+        return 1;
+    for (int i = 0; i < 3; i++) {
+        if (!operands[i]->numel || operands[i]->numel > INT32_MAX)
+            return 1;
+        c.channels_last |= operands[i] != result && is_packed(operands[i], true) && !is_packed(operands[i], false);
+    }
+    for (int d = 0; d < g->dims; d++) {
+        const int at = 3 - g->dims + d;
+        c.in[d] = g->in[at], c.out[d] = g->out[at], c.window[d] = g->kernel[at];
+        c.stride[d] = g->stride[at], c.padding[d] = g->padding[at], c.dilation[d] = g->dilation[at];
+    }
+    const bool in_place = is_packed(result, c.channels_last);
+    TD_AUTO td_tensor *computed = in_place ? td_tensor_retain(result) : new_packed(result, c.channels_last);
+    TD_AUTO td_tensor *of_y = result == y ? td_tensor_retain(computed) : pack(y, c.channels_last);
+    TD_AUTO td_tensor *of_x = result == x ? td_tensor_retain(computed) : pack(x, c.channels_last);
+    TD_AUTO td_tensor *of_w = result == w ? td_tensor_retain(computed) : pack(w, c.channels_last);
+    if (!computed || !of_x || !of_w || !of_y)
+        return -1;
+    c.x = of_x->data, c.w = of_w->data, c.y = of_y->data;
+    const int status = td_device_convolution(result->device, &c);
+    return status ? status : add_bias(bias, computed, c.channels_last) || (!in_place && td_copy_elements(result, computed)) ? -1 : 0;
+}
+
+/* ---- by the kernels of product.ck */
+
 static int correlate(const td_conv_geometry *g, td_tensor *x, td_tensor *w, td_tensor *bias, td_tensor *y)
 {
-    const int status = pointwise(g, false, w, x, y, bias);
+    int status = by_library(g, TD_CONVOLUTION_FORWARD, x, w, y, bias);
+    status = status > 0 ? pointwise(g, false, w, x, y, bias) : status;
     if (status <= 0)
         return status;
     const strides of_y = strides_of(y), of_w = strides_of(w);
@@ -120,7 +206,8 @@ static int spread(const td_conv_geometry *g, td_tensor *y, td_tensor *w, td_tens
 {
     const strides of_x = strides_of(x), of_y = strides_of(y), of_w = strides_of(w);
     int64_t p[3], phases[3];
-    const int status = pointwise(g, true, w, y, x, bias);
+    int status = by_library(g, TD_CONVOLUTION_GRAD_INPUT, x, w, y, bias);
+    status = status > 0 ? pointwise(g, true, w, y, x, bias) : status;
     if (status <= 0)
         return status;
     for (int d = 0; d < 3; d++)
@@ -151,6 +238,9 @@ static int spread(const td_conv_geometry *g, td_tensor *y, td_tensor *w, td_tens
 static int weigh(const td_conv_geometry *g, td_tensor *x, td_tensor *y, td_tensor *w)
 {
     const strides of_y = strides_of(y), of_w = strides_of(w);
+    const int status = by_library(g, TD_CONVOLUTION_GRAD_WEIGHT, x, w, y, TD_NONE);
+    if (status <= 0)
+        return status;
     product_values v = td_product_of((td_dtype)w->dtype, g->cout, g->k, g->batch * g->out_total);
     share_groups(&v, g);
     look_at(&v, g, strides_of(x), of_w);

@@ -49,6 +49,15 @@ KERNEL conv_images(BUFFER(y), BUFFER(x), VALUES(conv_values, v))
     }
 }
 
+/* y += bias by channels: `taps` elements of a channel lie together in memory.  32 bits are enough (see by_library in conv.c). */
+KERNEL conv_bias(BUFFER(bias), BUFFER(y), VALUES(conv_values, v))
+{
+    UNPACK(conv_values, v)
+    const uint32_t total = (uint32_t)(v.batch * v.channels * v.out_total), together = (uint32_t)v.taps, channels = (uint32_t)v.channels;
+    for (uint32_t at = (uint32_t)ITEM; at < total; at += (uint32_t)ITEMS)
+        AT(A, y)[at] = A_STORE(A_LOAD(AT(const A, y)[at]) + A_LOAD(AT(const A, bias)[at / together % channels]));
+}
+
 /* The gradient of a bias: y is [batch][channels][out_total]. */
 #define PLUS(a, b) ((a) + (b))
 KERNEL conv_channels(BUFFER(y), BUFFER(sums), VALUES(conv_values, v))

@@ -126,7 +126,7 @@ int td_product_by_library(const product_values *v, double alpha, double beta, td
     const td_product product = {
         .size = sizeof product, .dtype = (td_dtype)c->dtype, .batch = v->batch, .m = v->m, .n = v->n, .k = v->k,
         .a = {a->data, v->a_batch[last], v->a_row, v->a_column}, .b = {b->data, v->b_batch[last], v->b_row, v->b_column},
-        .c = {c->data, v->c_batch, v->c_row, v->c_column}, .alpha = alpha, .beta = added == TD_NONE ? 0 : beta,
+        .c = {c->data, v->c_batch, v->c_row, v->c_column}, .alpha = alpha, .beta = added == TD_NONE ? 0 : beta, .flags = td_library_flags(),
     };
     return td_device_product(c->device, &product);
 }

@@ -1,9 +1,18 @@
-"""Convolutions by product.ck and conv.ck beside the CPU's kernels."""
+"""Convolutions by product.ck and conv.ck, and by the vendor's library where the device has one, beside the CPU's kernels."""
+import os
+
 import pytest
 
 tede = pytest.importorskip("tede")
 F = tede.nn.functional
 CLOSE = {"rtol": 1e-4, "atol": 1e-3}
+
+
+@pytest.fixture(autouse=True, params=["library", "kernels"] if os.environ.get("TEDE_TEST_DEVICE") == "cuda" else ["kernels"])
+def by(request, device):
+    """Who convolves."""
+    with tede.backends.cudnn.flags(enabled=request.param == "library", allow_tf32=False):
+        yield request.param
 
 
 def some(*sizes, dtype=tede.float32, grad=True):

@@ -1,4 +1,4 @@
-/* CUDA's driver, NVRTC and cuBLAS as far as devices/cuda uses them, on the CPU, for tests where there is no GPU: two devices.
+/* CUDA's driver, NVRTC, cuBLAS and cuDNN as far as devices/cuda uses them, on the CPU, for tests where there is no GPU: two devices.
  *
  * The compiler is cc: CUDA C is C here.  What is preprocessed is searched for kernels; each gets a function that takes its arguments as
  * cuLaunchKernel has them, and a string that says which are addresses.  A cubin is a shared library behind a head.  FAKE_CUDA_NVRTC names a
@@ -32,7 +32,7 @@ typedef struct CUfunc_st *CUfunction;
 
 typedef struct operation {
     struct operation *next;
-    enum { COPY, FILL, LAUNCH, RECORD, WAIT, PRODUCT } kind;
+    enum { COPY, FILL, LAUNCH, RECORD, WAIT, PRODUCT, CONVOLUTION } kind;
     char             *to, *from, *snapshot;
     size_t            bytes;
     uint8_t           byte;
@@ -42,6 +42,7 @@ typedef struct operation {
     unsigned          groups, lanes;
     void             *values[MOST_ARGUMENTS];
     struct { int ta, tb, type, lda, ldb, ldc, m, n, k, batch; long long sa, sb, sc; double alpha, beta; char *a, *b, *c; } product;
+    struct convolution *convolution;
 } operation;
 
 struct CUctx_st { int device; bool retained, peers[DEVICES], dead, doomed; struct CUstream_st *first; };
@@ -62,7 +63,8 @@ extern size_t          fake_limit;      /* bytes that a device has */
 extern _Thread_local CUcontext fake_current;
 
 /* What tests count. */
-enum { MEMORY, HOST, STREAMS, EVENTS, MODULES, LAUNCHES, PRODUCTS, COMPILED, HANDLES };
+enum { MEMORY, HOST, STREAMS, EVENTS, MODULES, LAUNCHES, PRODUCTS, COMPILED, HANDLES, MATH, COMPUTE, CONVOLUTIONS, PLANS, MEASURED, DESCRIPTORS, ALGORITHM,
+       CONVOLUTION_MATH, COUNTS };
 extern long fake_counts[];
 
 /* What each function of the driver begins with: the lock, and the error that it returns at once. */
@@ -87,6 +89,19 @@ void       fake_run_one(CUstream s);
 void       fake_run_all(CUstream s);
 void       fake_run_context(CUcontext context);
 void       fake_drop_event(CUevent event);
+
+double fake_load(int type, const char *p, long long i);
+void   fake_store(int type, char *p, long long i, double x);
+
+/* ---- cudnn.c */
+
+/* Sizes and strides of x, y and w: images, channels and up to three dimensions in space. */
+typedef struct convolution {
+    int   type, kind, groups, sizes[3][5], strides[3][5], padding[3], stride[3], dilation[3];
+    char *data[3], *room;
+    size_t bytes;
+} convolution;
+void fake_convolve(const convolution *c);
 
 /* ---- nvrtc.c, driver.c */
 

@@ -201,13 +201,13 @@ int cublasGemmStridedBatchedEx(cublasHandle_t h, int ta, int tb, int m, int n, i
 {
     ENTER(true);
     CUstream s = fake_stream_of(h->stream);
-    if (h->context != fake_current || !s || h->mode != 16)
+    if (h->context != fake_current || !s)
         return 7;
     const long long w = c_type == 0 ? 4 : c_type == 1 ? 8 : 2, ends[3] = {(ta ? (long long)lda * (m - 1) + k : (long long)lda * (k - 1) + m) + sa * (batch - 1),
                                                   (tb ? (long long)ldb * (k - 1) + n : (long long)ldb * (n - 1) + k) + sb * (batch - 1),
                                                   (long long)ldc * (n - 1) + m + sc * (batch - 1)};
     if (a_type != c_type || b_type != c_type || m < 1 || n < 1 || k < 1 || batch < 1 || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m ||
-        compute != (c_type == 1 ? 70 : 68) || algorithm != -1 || !fake_place((CUdeviceptr)(uintptr_t)a, (size_t)(ends[0] * w), fake_current->device) ||
+        (compute != (c_type == 1 ? 70 : 68) && (compute != 77 || c_type != 0)) || algorithm != -1 || !fake_place((CUdeviceptr)(uintptr_t)a, (size_t)(ends[0] * w), fake_current->device) ||
         !fake_place((CUdeviceptr)(uintptr_t)b, (size_t)(ends[1] * w), fake_current->device) || !fake_place((CUdeviceptr)(uintptr_t)c, (size_t)(ends[2] * w), fake_current->device))
         return 7;
     operation *o = fake_ask(s, PRODUCT);
@@ -216,6 +216,6 @@ int cublasGemmStridedBatchedEx(cublasHandle_t h, int ta, int tb, int m, int n, i
     o->product.alpha = c_type == 1 ? *(const double *)alpha : (double)*(const float *)alpha;
     o->product.beta = c_type == 1 ? *(const double *)beta : (double)*(const float *)beta;
     o->product.a = (char *)(uintptr_t)a, o->product.b = (char *)(uintptr_t)b, o->product.c = c;
-    fake_counts[PRODUCTS]++;
+    fake_counts[PRODUCTS]++, fake_counts[MATH] = h->mode, fake_counts[COMPUTE] = compute;
     return 0;
 }

@@ -14,15 +14,16 @@ CUstream fake_streams;
 block *fake_blocks, *fake_pinned;
 size_t fake_limit = (size_t)1 << 32;
 _Thread_local CUcontext fake_current;
-long fake_counts[HANDLES + 1];
+long fake_counts[COUNTS];
 static struct { char function[64]; int after, code; } failure;
 
 /* ---- for the tests */
 
 long fake_cuda_count(const char *name)
 {
-    static const char *const names[] = {"memory", "host", "streams", "events", "modules", "launches", "products", "compiled", "handles"};
-    for (int i = 0; i <= HANDLES; i++)
+    static const char *const names[] = {"memory", "host", "streams", "events", "modules", "launches", "products", "compiled", "handles", "math", "compute",
+                                        "convolutions", "plans", "measured", "descriptors", "algorithm", "convolution math"};
+    for (int i = 0; i < COUNTS; i++)
         if (!strcmp(names[i], name))
             return fake_counts[i];
     return -1;
@@ -118,7 +119,7 @@ char *fake_place(CUdeviceptr p, size_t bytes, int device)
 }
 /* ---- running what was asked for */
 
-static double load(int type, const char *p, long long i)
+double fake_load(int type, const char *p, long long i)
 {
     uint32_t bits;
     float x;
@@ -130,7 +131,7 @@ static double load(int type, const char *p, long long i)
     default: return bits = (uint32_t)((const uint16_t *)p)[i] << 16, memcpy(&x, &bits, 4), (double)x;
     }
 }
-static void store(int type, char *p, long long i, double x)
+void fake_store(int type, char *p, long long i, double x)
 {
     float f = (float)x;
     uint32_t bits;
@@ -149,11 +150,11 @@ static void multiply(const operation *o)
             for (int j = 0; j < o->product.n; j++) {
                 double sum = 0;
                 for (int l = 0; l < o->product.k; l++)
-                    sum += load(o->product.type, o->product.a, g * o->product.sa + (o->product.ta ? l + (long long)i * o->product.lda : i + (long long)l * o->product.lda)) *
-                           load(o->product.type, o->product.b, g * o->product.sb + (o->product.tb ? j + (long long)l * o->product.ldb : l + (long long)j * o->product.ldb));
+                    sum += fake_load(o->product.type, o->product.a, g * o->product.sa + (o->product.ta ? l + (long long)i * o->product.lda : i + (long long)l * o->product.lda)) *
+                           fake_load(o->product.type, o->product.b, g * o->product.sb + (o->product.tb ? j + (long long)l * o->product.ldb : l + (long long)j * o->product.ldb));
                 const long long at = g * o->product.sc + i + (long long)j * o->product.ldc;
-                const double before = o->product.beta == 0 ? 0 : o->product.beta * load(o->product.type, o->product.c, at);
-                store(o->product.type, o->product.c, at, o->product.alpha * sum + before);
+                const double before = o->product.beta == 0 ? 0 : o->product.beta * fake_load(o->product.type, o->product.c, at);
+                fake_store(o->product.type, o->product.c, at, o->product.alpha * sum + before);
             }
 }
 
@@ -238,6 +239,7 @@ void fake_run_one(CUstream s)
         case FILL: open_all(PROT_READ | PROT_WRITE), memset(o->to, o->byte, o->bytes), open_all(PROT_NONE); break;
         case LAUNCH: run_kernel(s->context, o); break;
         case PRODUCT: open_all(PROT_READ | PROT_WRITE), multiply(o), open_all(PROT_NONE); break;
+        case CONVOLUTION: open_all(PROT_READ | PROT_WRITE), fake_convolve(o->convolution), open_all(PROT_NONE); break;
         case WAIT:
             while (o->event->done < o->serial)
                 fake_run_one(o->event->stream);
@@ -254,7 +256,7 @@ void fake_run_one(CUstream s)
     }
     for (int i = 0; i < MOST_ARGUMENTS; i++)
         free(o->values[i]);
-    free(o->snapshot);
+    free(o->snapshot), free(o->convolution);
     free(o);
 }
 void fake_run_all(CUstream s)
