@@ -232,6 +232,12 @@ TD_TEST(special_functions_at_their_special_points)
     CHECK_NEAR(td_zeta_f64(3, -1.5), 0.11810202582086413, 1e-13);
     CHECK_NEAR(td_polygamma_f64(1, 0.5), 4.934802200544679, 2e-15);
     CHECK_NEAR(td_polygamma_f64(3, 1), 6.493939402266829, 1e-14);
+    CHECK(td_polygamma_f64(1, INFINITY) == 0 && td_polygamma_f64(1, 1e300) == 1e-300 && td_polygamma_f32(1, 1e30f) == 1e-30f);
+    CHECK_NEAR(td_zeta_f64(3, -11.5), 0.0034662182928941204, 1e-15);
+    CHECK_NEAR(td_zeta_f64(3, -20.25), -62.01139276237192, 2e-14);
+    CHECK_NEAR(td_zeta_f64(4, -20.25), 259.757538823981699, 2e-13);
+    CHECK_NEAR(td_zeta_f64(5, -1000.75), 1020.06561595093843, 1e-12);
+    CHECK_NEAR(td_zeta_f64(2, -1e12 - 0.5), 9.869604401088358, 5e-15);    /* in no more steps */
     CHECK(td_ldexp_f32(3, 2) == 12 && td_ldexp_f64(1, -1074) == 0x1p-1074 && isinf(td_ldexp_f32(1e-30f, 130)));
 }
 

@@ -87,6 +87,14 @@ def test_a_gradient_that_nobody_worked_out_is_an_error_when_asked_for(lib):
         lib.igamma(lib.autograd.forward_ad.make_dual(x.detach(), lib.ones(4)), other)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_digamma_is_flat_at_infinity(lib, dtype):
+    x = lib.tensor([float("inf"), 1e30], dtype=getattr(lib, dtype), requires_grad=True)
+    lib.digamma(x).sum().backward()
+    lib.testing.assert_close(x.grad, lib.tensor([0., 1e-30], dtype=x.dtype), rtol=1e-6, atol=0)
+    assert lib.polygamma(1, x)[0].item() == 0
+
+
 def test_marks_of_a_function_are_checked(lib):
     class Foreign(lib.autograd.Function):
         @staticmethod

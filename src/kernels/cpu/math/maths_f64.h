@@ -880,7 +880,8 @@ TD_MATHS double td_digamma_f64(double x)
 }
 
 /* Hurwitz's zeta function by Euler and Maclaurin's summation: terms up to 10, then integral and corrections, with
- * B(2j) / (2j)! as coefficients.  Scalar. */
+ * B(2j) / (2j)! as coefficients.  Far left of zero the terms would be as many as q is large: those below zero are the
+ * difference of two sums over their absolute values.  Scalar. */
 static inline double td_zeta_f64(double s, double q)
 {
     static const double bernoulli[] = {
@@ -898,6 +899,11 @@ static inline double td_zeta_f64(double s, double q)
             return TD_INF;
         if (s != floor(s))
             return TD_NAN;
+        if (q < -10.0) {
+            double right = q - floor(q);
+            double below = td_zeta_f64(s, 1.0 - right) - td_zeta_f64(s, 1.0 - q);
+            return td_zeta_f64(s, right) + (fmod(s, 2.0) != 0 ? -below : below);
+        }
     }
     double sum = 0, a = q;
     for (int i = 0; i < 10 || a <= 10.0; i++, a += 1.0) {
@@ -907,7 +913,9 @@ static inline double td_zeta_f64(double s, double q)
             return sum;
     }
     double power = pow(a, -s), rising = s, k = 0;
-    sum += power * a / (s - 1.0) + 0.5 * power;
+    /* a^(1 - s) may be in range where a^-s isn't. */
+    double integral = power > 0x1p-1000 ? power * a : pow(a, 1.0 - s);
+    sum += integral / (s - 1.0) + 0.5 * power;
     power /= a;
     for (int j = 0; j < (int)(sizeof bernoulli / sizeof *bernoulli); j++) {
         double term = bernoulli[j] * rising * power;
@@ -920,9 +928,12 @@ static inline double td_zeta_f64(double s, double q)
     }
     return sum;
 }
-/* zeta(2, x), left of 1/2 by reflection: psi1(x) = (pi / sin(pi x))^2 - psi1(1 - x). */
+/* zeta(2, x), left of 1/2 by reflection: psi1(x) = (pi / sin(pi x))^2 - psi1(1 - x).  Zero at infinity, where the
+ * zeta function's own sum is NaN, as in PyTorch. */
 static inline double td_trigamma_f64(double x)
 {
+    if (x == TD_INF)
+        return 0;
     double s = td_sinpi_f64(x);
     return x < 0.5 ? TD_PI * TD_PI / (s * s) - td_zeta_f64(2.0, 1.0 - x) : td_zeta_f64(2.0, x);
 }
