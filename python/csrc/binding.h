@@ -214,7 +214,10 @@ PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
 /* ---- operators called from here
  * One that is known when this is compiled is called by its typed function (calls_csrc_<file>.h declares it), one that is only known
  * when the program runs by operator.c with boxed values.  Both kinds of calls go through the dispatcher, and both release the lock for long
- * work: other threads may then exchange what objects have, so tensors that the call reads are owned by who makes it. */
+ * work: other threads may then exchange what objects have, so tensors that the call reads are owned by who makes it.  They are owned in
+ * short calls, too, once code of the program's may run inside of operators (saved-tensor hooks, modes, subclasses with their own dispatch,
+ * kernels in Python): it may do the same. */
+extern bool td_py_calls_back;
 enum { TD_PY_LONG = 1 << 16, TD_PY_LONG_HEAVY = 1 << 11 };      /* elements, for light work per element and for heavy */
 #define TD_PY_WORK(is_long, call)                                                                  \
     do {                                                                                           \

@@ -261,6 +261,7 @@ static PyObject *register_boxed(PyObject *m, PyObject *args)
         return NULL;
     if (callable != Py_None && (PyList_Append(kept, callable) < 0))
         return NULL;
+    td_py_calls_back |= callable != Py_None;
     td_boxed_kernel *kernel = callable == Py_None ? NULL : name ? python_kernel : python_fallback;
     int failed = autocast_first(key) < 0 ? -1 : !name ? td_register_fallback((td_key)key, device, kernel, callable)
                : key < 0  ? td_register_default(name, kernel, callable)
@@ -301,10 +302,10 @@ static PyObject *define(PyObject *m, PyObject *text)
 {
     (void)m;
     const char *schema = PyUnicode_AsUTF8(text);
-    if (!schema)
+    TD_PY_AUTO PyObject *full = schema ? PyUnicode_FromStringAndSize(schema, (Py_ssize_t)strcspn(schema, "(")) : NULL;
+    const char *name = full ? PyUnicode_AsUTF8(full) : NULL;
+    if (!name)
         return NULL;
-    char name[200];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(schema, "("), schema);
     if (!td_op_define(schema) || td_register_no_gradient(name) < 0)
         return td_py_raise();
     Py_RETURN_NONE;

@@ -48,8 +48,10 @@ static bool has_dispatch(PyTypeObject *type)
 }
 void td_py_mark(td_tensor *x, PyTypeObject *type)
 {
-    if (has_dispatch(type))
+    if (has_dispatch(type)) {
+        td_py_calls_back = true;
         td_tensor_set_python(x, true);
+    }
 }
 
 typedef struct Involved { PyObject *objects[64]; int n; } Involved;     /* owned */
@@ -217,10 +219,11 @@ static int argument_named(const td_op_info *info, const char *name)
 /* The overload of an operator's name, or another operator, whose arguments this one has; NULL if there is none. */
 static const td_op *relative(const td_op_info *info, const char *name, const char *overload)
 {
-    char full[192];
-    snprintf(full, sizeof full, "%s::%s%s%s", info->space ? info->space : "aten", name ? name : info->name, overload ? "." : "",
-             overload ? overload : "");
-    const td_op *other = td_op_find(full);
+    TD_PY_AUTO PyObject *full = PyUnicode_FromFormat("%s::%s%s%s", info->space ? info->space : "aten", name ? name : info->name,
+                                                     overload ? "." : "", overload ? overload : "");
+    const char *text = full ? PyUnicode_AsUTF8(full) : NULL;
+    const td_op *other = text ? td_op_find(text) : NULL;
+    PyErr_Clear();
     const td_op_info *to = other ? td_op_describe(other) : NULL;
     for (int i = 0; to && i < to->n_arguments; i++)
         if (argument_named(info, to->arguments[i].name) < 0)
@@ -362,6 +365,7 @@ static int python_key(const td_op *op, td_keyset keys, const td_value *arguments
 static PyObject *push_mode(PyObject *m, PyObject *mode)
 {
     (void)m;
+    td_py_calls_back = true;
     if (td_py_modes_push(&modes, mode) < 0)
         return NULL;
     include_key();

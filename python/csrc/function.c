@@ -163,6 +163,13 @@ static PyObject *connect(ContextObject *ctx, td_node *node, PyObject *outputs, P
     return result;
 }
 
+static void drop_operands(Py_ssize_t n, td_tensor **operands)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        td_tensor_release(operands[i]);
+    PyMem_Free(operands);
+}
+
 /* _apply_function(cls, context, runner, *args): runner(context, *args) gives forward's outputs. */
 static PyObject *apply_function(PyObject *m, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -184,7 +191,7 @@ static PyObject *apply_function(PyObject *m, PyObject *const *args, Py_ssize_t n
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
     for (Py_ssize_t i = 0; i < n; i++)
-        operands[i] = td_py_is_tensor(operand_objects[i]) ? td_py_x(operand_objects[i]) : TD_NONE;
+        operands[i] = td_tensor_retain(td_py_is_tensor(operand_objects[i]) ? td_py_x(operand_objects[i]) : TD_NONE);
     Py_XSETREF(ctx->function, Py_NewRef(args[0]));
     PyMem_Free(ctx->is_tensor);
     ctx->is_tensor = PyMem_Calloc((size_t)n + 1, sizeof *ctx->is_tensor);
@@ -195,7 +202,7 @@ static PyObject *apply_function(PyObject *m, PyObject *const *args, Py_ssize_t n
     Py_DECREF(whole);
     if (!node) {
         Py_DECREF(ctx);
-        PyMem_Free(operands);
+        drop_operands(n, operands);
         return td_py_raise();
     }
     ctx->node = node;
@@ -231,7 +238,7 @@ static PyObject *apply_function(PyObject *m, PyObject *const *args, Py_ssize_t n
         Py_XDECREF(tuple);
         Py_DECREF(outputs);
     }
-    PyMem_Free(operands);
+    drop_operands(n, operands);
     Py_CLEAR(ctx->to_save);
     Py_CLEAR(ctx->dirty);
     Py_CLEAR(ctx->non_differentiable);

@@ -218,10 +218,11 @@ PyObject *td_py_backward_method(PyObject *self, PyObject *args, PyObject *kw)
     int keep = retain == Py_None ? 0 : PyObject_IsTrue(retain);
     if (keep < 0)
         return NULL;
-    td_tensor *root = td_py_x(self), *g = tensor ? td_py_x(gradient) : NULL;
-    if (check_roots(1, &root, &g) < 0 || backward_all(1, &root, &g, keep, false) < 0)
-        return NULL;
-    Py_RETURN_NONE;
+    td_tensor *root = td_tensor_retain(td_py_x(self)), *g = tensor ? td_tensor_retain(td_py_x(gradient)) : NULL;
+    int failed = check_roots(1, &root, &g) < 0 ? -1 : backward_all(1, &root, &g, keep, false);
+    td_tensor_release(root);
+    td_tensor_release(g);
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 static PyMethodDef functions[] = {

@@ -341,10 +341,12 @@ static PyObject *node_call(PyObject *self, PyObject *args, PyObject *kw)
     for (int i = 0; i < n; i++) {
         PyObject *item = PyTuple_GET_ITEM(args, i);
         if (!td_py_is_tensor(item) && item != Py_None) {
+            for (int k = 0; k < i; k++)
+                td_tensor_release(all[k]);
             PyMem_Free(all);
             return PyErr_Format(PyExc_TypeError, "argument %d is not a Variable", i);
         }
-        all[i] = item == Py_None ? NULL : td_py_x(item);
+        all[i] = item == Py_None ? NULL : td_tensor_retain(td_py_x(item));
     }
     int failed;
     Py_BEGIN_ALLOW_THREADS
@@ -354,8 +356,8 @@ static PyObject *node_call(PyObject *self, PyObject *args, PyObject *kw)
         if (!all[n + i])
             all[n + i] = td_tensor_retain(TD_NONE);
     PyObject *result = failed ? td_py_raise() : m == 1 ? td_py_wrap_borrowed(all[n]) : td_py_tensor_tuple(m, all + n);
-    for (int i = 0; i < m; i++)
-        td_tensor_release(all[n + i]);
+    for (int i = 0; i < n + m; i++)
+        td_tensor_release(all[i]);
     PyMem_Free(all);
     return result;
 }

@@ -43,19 +43,20 @@ static Binary binaries[N_BINARY] = {
 };
 static OperatorObject *reciprocal, *negate, *absolute, *invert;
 
-static PyObject *call_unlocked(const Binary *b, td_tensor *x, td_tensor *y)
+static PyObject *call_holding(const Binary *b, td_tensor *x, td_tensor *y, bool slow)
 {
     td_tensor *result;
     td_tensor_retain(x), td_tensor_retain(y);
-    TD_PY_WORK(true, result = b->direct(x, y));
+    TD_PY_WORK(slow, result = b->direct(x, y));
     td_tensor_release(x), td_tensor_release(y);
     return td_py_wrap(result);
 }
 static inline PyObject *call_direct(int which, td_tensor *x, td_tensor *y)
 {
     const Binary *b = &binaries[which];
-    if (TD_UNLIKELY(td_tensor_numel(x) + td_tensor_numel(y) > (b->tensors_only ? TD_PY_LONG_HEAVY : TD_PY_LONG)))
-        return call_unlocked(b, x, y);
+    const bool slow = td_tensor_numel(x) + td_tensor_numel(y) > (b->tensors_only ? TD_PY_LONG_HEAVY : TD_PY_LONG);
+    if (TD_UNLIKELY(slow | td_py_calls_back))
+        return call_holding(b, x, y, slow);
     return td_py_wrap(b->direct(x, y));
 }
 

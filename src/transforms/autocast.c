@@ -133,9 +133,7 @@ static int call(const td_op *op, td_keyset keys, const td_value *arguments, td_v
 
 int td_autocast_register(const td_op *op)
 {
-    char name[256];
-    snprintf(name, sizeof name, "%s::%s%s%s", td_op_space(op), op->info.name, *op->info.overload ? "." : "", op->info.overload);
-    return td_register_boxed(name, TD_KEY_AUTOCAST, TD_CPU, call, NULL);
+    return td_op_set_boxed((td_op *)op, td_key_slot(TD_KEY_AUTOCAST, TD_CPU), call, NULL);
 }
 
 static void swap_state(void *state)

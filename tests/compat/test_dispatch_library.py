@@ -58,6 +58,21 @@ def test_a_library(lib, space):
         getattr(lib.ops, space).scale.default
 
 
+def test_names_of_operators_may_be_long(lib, space):
+    library = lib.library.Library(space, "DEF")
+    for name in ("a" * 300, "a" * 300 + ".b"):
+        library.define(f"{name}(Tensor x) -> Tensor")
+        library.impl(name, lambda x: x * 2, "CompositeExplicitAutograd")
+    op = getattr(getattr(lib.ops, space), "a" * 300)
+    x = lib.ones(2, requires_grad=True)
+    assert op.default(x).tolist() == op.b(x).tolist() == [2., 2.]
+    assert str(op.b) == f"{space}.{'a' * 300}.b"
+    lib.library.register_autocast(f"{space}::{'a' * 300}", "cpu", lib.bfloat16)
+    with lib.autocast("cpu", lib.bfloat16):
+        assert op(lib.ones(2)).dtype == lib.bfloat16
+    library._destroy()
+
+
 def test_kernels_for_keys(lib, space):
     library = lib.library.Library(space, "FRAGMENT")
     library.define("f(Tensor x, int[] dims, str mode='a', bool flag=True, int? n=None) -> (Tensor, Tensor)")

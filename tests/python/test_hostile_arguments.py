@@ -223,6 +223,63 @@ def test_overridable_takes_no_keywords():
         tede._C.overridable()
 
 
+def swap(*tensors):
+    for x in tensors:
+        tede.utils.swap_tensors(x, tede.ones(7, 7))
+    gc.collect()
+    tede.full((3, 4), 7.)
+
+
+@pytest.mark.parametrize("call", [lambda x, y: x * y, lambda x, y: tede.addcmul(x, x, y), lambda x, y: tede.addcmul(y, x, y, value=2.)])
+def test_a_saved_tensor_hook_may_swap_the_operands(call):
+    x, y = ((tede.ones(3, 4, requires_grad=True) * 1 for _ in range(2)))
+    seen = []
+
+    def pack(t):
+        t = t.detach()
+        if not seen:
+            swap(x, y)
+        seen.append(t)
+        return t
+    with tede.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        z = call(x, y)
+    z.sum().backward()
+    assert len(seen) >= 2 and all(t.shape == (3, 4) and t[2, 3] == 1 for t in seen) and x.shape == (7, 7)
+
+
+def test_a_backward_hook_may_swap_the_root_and_its_gradient():
+    x = tede.ones(3, 4, requires_grad=True)
+    root, grad = (x * 2).sum(), tede.full((), 3.)
+    x.register_hook(lambda g: swap(root, grad))
+    root.backward(grad)
+    assert x.grad.eq(6).all() and root.shape == grad.shape == (7, 7)
+    leaf = tede.ones((), requires_grad=True)                # the pass starts and ends here
+    leaf.register_hook(lambda g: swap(leaf))
+    with pytest.raises(RuntimeError, match="poisoned by swap_tensors"):
+        leaf.backward()
+
+
+def test_what_a_called_node_unpacks_may_swap_its_gradient():
+    x, grad = tede.full((3, 4), 3., requires_grad=True), tede.full((3, 4), 2.)
+    with tede.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: (swap(grad), t)[1]):
+        node = (x * x).grad_fn
+    assert all(g.eq(6).all() for g in node(grad)) and grad.shape == (7, 7)
+
+
+def test_forward_of_a_function_may_swap_its_operands():
+    class Swapping(tede.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            swap(x, y)
+            return a * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, grad
+    x, y = ((tede.ones(3, 4, requires_grad=True) * 1 for _ in range(2)))
+    assert Swapping.apply(x, y).shape == (7, 7) and y.shape == (7, 7)
+
+
 class Swaps:
     """A number that gives the tensor's object another tensor when it is read, so that nobody holds the first one."""
 
