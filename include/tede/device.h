@@ -205,6 +205,8 @@ TD_API td_generator *td_device_generator(td_device device);
 /* td_library_flag's, at first TD_LIBRARY_DEFAULT. */
 TD_API uint32_t td_library_flags(void);
 TD_API void     td_set_library_flags(uint32_t flags);
+/* Products and convolutions that vendors' libraries have taken, since the process began. */
+TD_API int64_t  td_library_calls(void);
 /* Folders with `:` between them, for devices that look for vendors' libraries among Python's packages: sys.path.  "" at first; copied. */
 TD_API const char *td_search_path(void);
 TD_API int         td_set_search_path(const char *folders) TD_MUST_USE;

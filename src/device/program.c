@@ -254,8 +254,13 @@ int td_device_launch_lanes(td_device device, void *kernel, int64_t groups, int l
     return status && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a kernel can't be launched, for no reason given", library->name) : status;
 }
 
+static int64_t library_calls;
+int64_t td_library_calls(void) { return __atomic_load_n(&library_calls, __ATOMIC_RELAXED); }
+
 static int answer_of(const td_device_library *library, int status, const char *what)
 {
+    if (status == 0)
+        __atomic_fetch_add(&library_calls, 1, __ATOMIC_RELAXED);
     return status < 0 && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a %s failed, for no reason given", library->name, what) : status;
 }
 

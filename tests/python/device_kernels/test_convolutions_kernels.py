@@ -10,9 +10,15 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-3}
 
 @pytest.fixture(autouse=True, params=["library", "kernels"] if os.environ.get("TEDE_TEST_DEVICE") == "cuda" else ["kernels"])
 def by(request, device):
-    """Who convolves."""
-    with tede.backends.cudnn.flags(enabled=request.param == "library", allow_tf32=False):
+    """Who convolves, and does so in each test: the library, where there is one, or the kernels alone."""
+    library = request.param == "library"
+    if library and not tede.backends.cudnn.is_available():
+        pytest.skip("there is no cuDNN")
+    before = tede._C._library_calls()
+    with tede.backends.cudnn.flags(enabled=library, allow_tf32=False):
         yield request.param
+    empty = 0 in request.node.callspec.params.get("x", ())
+    assert not library or tede._C._library_calls() > before or empty or request.function is test_columns
 
 
 def some(*sizes, dtype=tede.float32, grad=True):
