@@ -40,6 +40,8 @@ def load_stream(f, restore, module, options):
             raise AssertionError(f"saved_id must be a tuple, got {type(saved).__name__}")
         kind = text_of(saved[0])
         if kind == "module":
+            if all(saved[2:]):
+                _check_source(*saved[1:])
             return saved[1]
         if kind != "storage":
             raise RuntimeError(f"Unknown saved id type: {saved[0]}")

@@ -228,6 +228,11 @@ def _reduce_tensor(x):
         return _rebuild_sparse_tensor, (x.layout, (getattr(x, rows)(), getattr(x, columns)(), x.values(), x.size()))
     if x.is_meta:
         return _rebuild_meta_tensor_no_storage, (x.dtype, tuple(x.size()), x.stride(), x.requires_grad)
+    return reduce_strided(x)
+
+
+def reduce_strided(x):
+    """(function, arguments) for a tensor whose storage a file has, or has room for."""
     from tede._storage import TypedStorage
     plain = x.detach()
     if any(step < 0 for step in plain.stride()):

@@ -104,17 +104,17 @@ def get_unsafe_globals_in_checkpoint(f):
 
 
 class skip_data:
-    """Within it, save() writes zeros instead of data, and load() leaves storages uninitialised."""
-    active = False
+    """Within it, save() leaves room for storages without writing them. materialize_fake_tensors: fake tensors are saved as those that they stand for."""
+    active = materializes = False
 
     def __init__(self, materialize_fake_tensors=False):
-        pass
+        self._wanted = True, materialize_fake_tensors
 
     def __enter__(self):
-        self._before, skip_data.active = skip_data.active, True
+        self._before, (skip_data.active, skip_data.materializes) = (skip_data.active, skip_data.materializes), self._wanted
 
     def __exit__(self, *exception):
-        skip_data.active = self._before
+        skip_data.active, skip_data.materializes = self._before
 
 
 # ---- places --------------------------------------------------------------------------------------------------------
@@ -406,7 +406,8 @@ class _Storages:
         key = self.keys.setdefault(storage._cdata, str(len(self.keys)))
         if key not in self.found:
             self.found[key] = (storage if storage.device.type in ("cpu", "meta") else storage.cpu()), dtype
-        described = "storage", named, key, location_tag(storage), storage.nbytes() // dtype.itemsize
+        location = str(getattr(storage, "_fake_device", None) or location_tag(storage))
+        described = "storage", named, key, location, storage.nbytes() // dtype.itemsize
         return (*described, None) if self._legacy else described
 
 
@@ -447,8 +448,33 @@ def _save(obj, archive, pickle_module, protocol, no_byteorder):
     archive.write_end_of_file()
 
 
+def _container(obj, seen):
+    """("module", class, file, source) of a class of modules that is met for the first time: who reads it learns that it has changed since."""
+    if not (isinstance(obj, type) and issubclass(obj, _C._ModuleBase)) or obj in seen:
+        return None
+    seen.add(obj)
+    try:
+        import inspect
+        return "module", obj, inspect.getsourcefile(obj), inspect.getsource(obj)
+    except Exception:               # as where the class was typed in
+        warnings.warn(f"Couldn't retrieve source code for container of type {obj.__name__}. It won't be checked for correctness upon loading.",
+                      stacklevel=2)
+        return "module", obj, None, None
+
+
+class _Containers(_Storages):
+    """Storages, and the classes of the modules that hold them."""
+
+    def __init__(self):
+        super().__init__(legacy=True)
+        self._seen = set()
+
+    def persistent_id(self, obj):
+        return _container(obj, self._seen) or super().persistent_id(obj)
+
+
 def _legacy_save(obj, f, pickle_module, protocol):
-    storages = _Storages(legacy=True)
+    storages = _Containers()
     for value in (MAGIC_NUMBER, PROTOCOL_VERSION, {"protocol_version": PROTOCOL_VERSION,
                                                    "little_endian": sys.byteorder == "little",
                                                    "type_sizes": {"short": 2, "int": 4, "long": 4}}):

@@ -1,7 +1,9 @@
 """Checkpoints: what one library writes the other reads; pickles, copies and storages; hostile files."""
 import collections
 import copy
+import importlib.util
 import io
+import linecache
 import os
 import pickle
 import random
@@ -372,3 +374,37 @@ assert lib.load(file)[1].sum() == 3
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100,
                           env={**os.environ, "PYTHONMALLOC": "debug", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)})
     assert done.returncode == 0, done.stderr
+
+
+def test_fake_tensors_may_be_saved_as_those_that_they_stand_for(lib):
+    fakes = importlib.import_module(f"{lib.__name__}._subclasses")
+    with fakes.FakeTensorMode():
+        x = lib.randn(2, 3, requires_grad=True)
+    file = io.BytesIO()
+    with lib.serialization.skip_data(materialize_fake_tensors=True):
+        lib.save({"x": x, "row": x.detach()[1]}, file)
+    file.seek(0)
+    loaded = lib.load(file)
+    assert loaded["x"].device.type == "cpu" and loaded["x"].shape == (2, 3) and loaded["x"].requires_grad
+    assert loaded["row"].storage_offset() == 3 and loaded["row"].untyped_storage()._cdata == loaded["x"].untyped_storage()._cdata
+
+
+def test_a_module_whose_class_has_changed_since_it_was_saved(lib, tmp_path, monkeypatch):
+    def define(body):
+        path = tmp_path / "changing.py"
+        path.write_text(f"import {lib.__name__}\nclass Net({lib.__name__}.nn.Module):\n    def forward(self, x):\n        return {body}\n")
+        linecache.clearcache()
+        spec = importlib.util.spec_from_file_location("changing", path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "changing", module)
+        spec.loader.exec_module(module)
+        return module
+    file = io.BytesIO()
+    lib.save(define("x").Net(), file, _use_new_zipfile_serialization=False)
+    for body, warned in (("x", 0), ("x + 1 - 1", 1)):
+        module = define(body)
+        file.seek(0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert type(lib.load(file, weights_only=False)) is module.Net
+        assert [w.category for w in caught] == [lib.serialization.SourceChangeWarning] * warned

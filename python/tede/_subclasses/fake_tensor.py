@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import tede
 from tede._compat import fill as _fill
 from tede._subclasses.meta_utils import MetaConverter
+from tede._utils import reduce_strided
 from tede.overrides import TorchFunctionMode
 from tede.utils import _pytree
 from tede.utils._python_dispatch import TorchDispatchMode, no_dispatch
@@ -87,6 +88,14 @@ class FakeTensor(tede.Tensor):
         if self.fake_device.type == "cpu":
             return text.replace("device='meta', ", "").replace(", device='meta'", "")
         return text.replace("device='meta'", f"device='{self.fake_device}'")
+
+    def __reduce_ex__(self, protocol):
+        if not tede.serialization.skip_data.materializes:
+            return super().__reduce_ex__(protocol)
+        with no_dispatch(), tede._C.DisableTorchFunctionSubclass():         # as the tensor that it stands for
+            storage = self.untyped_storage()
+            storage._fake_device = self.fake_device
+            return reduce_strided(self)
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
