@@ -409,6 +409,31 @@ static PyObject *functions_enabled(PyObject *m, PyObject *unused)
     return PyBool_FromLong(!td_py_overrides_off);
 }
 
+/* The same as one value, which programs save and set again. */
+static PyObject *state_type;
+static PyObject *get_state(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyObject_CallFunction(state_type, "i", all_off ? 2 : td_py_overrides_off ? 1 : 0);
+}
+static PyObject *set_state(PyObject *m, PyObject *state)
+{
+    (void)m;
+    if (!PyObject_TypeCheck(state, (PyTypeObject *)state_type))
+        return PyErr_Format(PyExc_TypeError, "_set_torch_function_state(): expected a _TorchFunctionState, got %.200s", Py_TYPE(state)->tp_name);
+    long value = PyLong_AsLong(state);
+    td_py_overrides_off = value > 0, all_off = value > 1;
+    see_modes();
+    Py_RETURN_NONE;
+}
+static int add_state_type(PyObject *module)
+{
+    TD_PY_AUTO PyObject *enums = PyImport_ImportModule("enum");
+    state_type = enums ? PyObject_CallMethod(enums, "IntEnum", "s{si,si,si}", "_TorchFunctionState", "ENABLED", 0, "SUBCLASSES_DISABLED", 1,
+                                             "ALL_DISABLED", 2) : NULL;
+    return state_type ? PyModule_AddObjectRef(module, "_TorchFunctionState", state_type) : -1;
+}
+
 /* What of this file, and of the default device, a backward pass takes to other threads. */
 typedef struct State { ModeStack modes; int overrides_off, all_off; td_device default_device; } State;
 static void swap_state(void *state)
@@ -435,6 +460,8 @@ static PyMethodDef functions[] = {
     {"_get_function_stack_at", mode_at, METH_O, NULL},
     {"_is_torch_function_all_disabled", all_disabled, METH_NOARGS, NULL},
     {"_is_torch_function_enabled", functions_enabled, METH_NOARGS, NULL},
+    {"_get_torch_function_state", get_state, METH_NOARGS, NULL},
+    {"_set_torch_function_state", set_state, METH_O, NULL},
     {NULL},
 };
 
@@ -442,7 +469,7 @@ int td_py_override_init(PyObject *module)
 {
     if (!(word = PyUnicode_InternFromString("__torch_function__")) || PyType_Ready(&guard_type) < 0 ||
         PyType_Ready(&whole_guard_type) < 0 || PyType_Ready(&enabling_type) < 0 ||
-        PyModule_AddFunctions(module, functions) < 0)
+        PyModule_AddFunctions(module, functions) < 0 || add_state_type(module) < 0)
         return -1;
     disabled = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
     if (td_backward_carry(&(td_carried_state){sizeof(State), swap_state, td_py_modes_retain, td_py_modes_release}) < 0)

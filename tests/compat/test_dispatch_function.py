@@ -527,3 +527,24 @@ def test_numbers_in_a_list_that_are_tensors_of_a_class_are_asked(lib):
             return 5.0 if func.__name__ == "__float__" else super().__torch_function__(func, types, args, kwargs)
     x = lib.tensor(1.0).as_subclass(Other)
     assert lib.tensor([x, x]).tolist() == [5, 5]
+
+
+def test_which_handlers_are_called_is_a_state_that_can_be_saved_and_set(lib):
+    states, get, put = lib._C._TorchFunctionState, lib._C._get_torch_function_state, lib._C._set_torch_function_state
+
+    class Mine(lib.Tensor):
+        pass
+    x = lib.ones(2).as_subclass(Mine)
+    assert get() == states.ENABLED
+    with lib._C.DisableTorchFunctionSubclass():
+        assert get() == states.SUBCLASSES_DISABLED
+        before = get()
+        put(states.ENABLED)
+        assert type(x + 1) is Mine
+        put(before)
+        assert type(x + 1) is lib.Tensor
+    with lib._C.DisableTorchFunction():
+        assert get() == states.ALL_DISABLED
+    assert get() == states.ENABLED
+    with pytest.raises(TypeError):
+        put("on")
