@@ -31,6 +31,7 @@ TD_API td_node    *td_node_hold(td_node *node);          /* add a reference; NUL
 TD_API void        td_node_drop(td_node *node);
 TD_API const char *td_node_name(const td_node *node);    /* "MulBackward0" */
 TD_API uint64_t    td_node_sequence(const td_node *node);
+TD_API uint64_t    td_node_next_sequence(void);          /* what the next node of this thread gets */
 TD_API int         td_node_inputs(const td_node *node);  /* results of the call = gradients that it takes */
 TD_API int         td_node_edges(const td_node *node);   /* operands of the call = gradients that it gives */
 /* Edge i: the next node (borrowed; NULL where no gradient is wanted) and the slot there. */

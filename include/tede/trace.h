@@ -25,7 +25,7 @@ typedef enum td_event_kind {
     TD_EVENT_FREE,        /* the same */
     TD_EVENT_COPY,        /* a kernel needed a contiguous operand or another dtype: tensor, name: why, numbers[0] bytes */
     TD_EVENT_LIBRARY,     /* name of the foreign function, numbers: its sizes */
-    TD_EVENT_NODE,        /* backward: a node begins; name, pointer: the node */
+    TD_EVENT_NODE,        /* backward: a node begins; name, pointer: the node; numbers[0]: its place in the order, -1: a leaf */
     TD_EVENT_NODE_END,    /* it ends; numbers[0]: saved tensors that it released */
     TD_EVENT_SAVE,        /* a tensor is saved for backward: tensor, name: of the node */
     TD_EVENT_FALLBACK,    /* a device's call is computed on the CPU: op, name: why, numbers: the device's type, bytes that were copied to the CPU */

@@ -84,6 +84,12 @@ static PyObject *has_inputs(PyObject *m, PyObject *unused)
     (void)m, (void)unused;
     return PyBool_FromLong(td_backward_has_inputs());
 }
+static PyObject *next_sequence(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyLong_FromUnsignedLongLong(td_node_next_sequence());
+}
+
 static PyObject *current_node(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;
@@ -127,6 +133,7 @@ static PyMethodDef functions[] = {
     {"_will_engine_execute_node", will_run, METH_O, "Whether the running pass runs this node."},
     {"_graph_task_has_inputs", has_inputs, METH_NOARGS, "Whether the running pass is for given inputs only."},
     {"_graph_task_keeps_graph", keeps_graph, METH_NOARGS, NULL},
+    {"_next_sequence", next_sequence, METH_NOARGS, "The number that the next node of this thread gets."},
     {"_current_autograd_node", current_node, METH_NOARGS, "The node that is being run, or None."},
     {"_multithreading_enabled", multithreading_enabled, METH_VARARGS, NULL},
     {NULL},

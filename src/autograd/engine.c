@@ -216,7 +216,7 @@ int td_task_run_node(td_task *task, uint32_t index, td_tensor **results)
     int n = runs ? node->n_edges : 0, i = 0;
     for (int e = 0; e < n; e++)
         results[e] = NULL;
-    TD_EMIT(.kind = TD_EVENT_NODE, .name = td_node_name(node), .pointer = node);
+    TD_EMIT(.kind = TD_EVENT_NODE, .name = td_node_name(node), .pointer = node, .numbers = {(int64_t)node->sequence});
     int status = runs ? apply(task, node, grads, results) : 0;
     for (int g = 0; g < node->n_inputs; g++) {
         td_tensor_release(grads[g]);

@@ -174,6 +174,7 @@ int td_describe_input(td_node *node, int i, const td_tensor *x)
 /* ---- looking at nodes */
 
 uint64_t td_node_sequence(const td_node *node) { return node->sequence; }
+uint64_t td_node_next_sequence(void) { return next_sequence; }
 void     td_node_set_sequence(td_node *node, uint64_t number) { node->sequence = number; }
 int      td_node_inputs(const td_node *node) { return node->n_inputs; }
 int      td_node_edges(const td_node *node) { return node->n_edges; }

@@ -75,3 +75,148 @@ def test_a_sum_of_calls_takes_at_least_what_they_took_themselves(lib):
     for by_shape in (False, True):
         for event in prof.key_averages(group_by_input_shape=by_shape):
             assert event.self_cpu_time_total <= event.cpu_time_total + 1e-6, event
+
+
+def test_calls_and_their_nodes_have_the_same_number(lib):
+    x = lib.ones(3, requires_grad=True)
+    with lib.profiler.profile() as prof:
+        (x + 1).sum().backward()
+    numbers = {}
+    for e in prof.events():
+        numbers.setdefault(e.name, []).append((e.sequence_nr, e.fwd_thread, e.thread))
+    for call, node in (('aten::add', 'AddBackward0'), ('aten::sum', 'SumBackward0')):
+        number, forward, thread = numbers[call][0]
+        assert number >= 0 and forward == 0
+        assert [n[:2] for n in numbers[node]] == [n[:2] for n in numbers[f'autograd::engine::evaluate_function: {node}']] == [(number, thread)]
+    assert numbers['torch::autograd::AccumulateGrad'][0][0] == -1
+    assert all(e[0] == -1 for e in numbers['aten::ones_like'])
+
+
+def test_steps_and_batches_are_named_in_a_profile(lib):
+    data, = lib.utils.data.DataLoader([lib.ones(2)]),
+    w = lib.ones(2, requires_grad=True)
+    for kind in (lib.optim.SGD, type('Mine', (lib.optim.SGD,), {})):
+        optimizer = kind([w], lr=0.1)
+        with lib.profiler.profile() as prof:
+            for x in data:
+                optimizer.zero_grad()
+                (w * x).sum().backward()
+                optimizer.step()
+        names = [e.name for e in prof.events() if '#' in e.name]
+        assert names.count(f'Optimizer.step#{kind.__name__}.step') == names.count(f'Optimizer.zero_grad#{kind.__name__}.zero_grad') == 1
+        assert names.count('enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__') == 2
+
+
+def test_a_trace_says_what_calls_were_given(lib, tmp_path):
+    x = lib.randn(16, 16)
+    with lib.profiler.profile(record_shapes=True) as prof:
+        lib.add(x, x.t())
+        x.as_strided([4, 3], [1, 4])
+        prof.add_metadata('who', 'me')
+        prof.add_metadata_json('what', '[1, 2]')
+    *_, e = (e for e in prof.events() if e.name == 'aten::as_strided')
+    assert e.input_shapes[0] == [16, 16] and e.concrete_inputs[1:3] == [[4, 3], [1, 4]]
+    prof.export_chrome_trace(str(tmp_path / 'trace.json'))
+    trace = json.loads((tmp_path / 'trace.json').read_text())
+    assert trace['who'] == 'me' and trace['what'] == [1, 2] and trace['record_shapes'] == 1
+    call, = (e for e in trace['traceEvents'] if e['name'] == 'aten::add' and e['ph'] == 'X')
+    assert call['args']['Input Strides'] == [[16, 1], [1, 16], []] and call['args']['Input type'] == ['float', 'float', 'Scalar']
+    assert [e['name'] for e in trace['traceEvents'][-2:]] == ['Iteration Start: PyTorch Profiler', 'Record Window End']
+    whole, = (e for e in trace['traceEvents'] if e['name'] == 'PyTorch Profiler (0)')
+    assert all(whole['ts'] <= e['ts'] and e['ts'] + e['dur'] <= trace['traceEvents'][-1]['ts'] for e in trace['traceEvents'] if e['ph'] == 'X')
+
+
+def test_memory_that_no_call_took_is_an_event_of_its_own(lib, tmp_path):
+    with lib.profiler.profile(profile_memory=True) as prof:
+        x = lib.ones(1000)
+        with lib.profiler.record_function('inside'):
+            y = lib.ones(10)
+            del y
+        del x
+    sums = {e.key: e.cpu_memory_usage for e in prof.key_averages()}
+    assert sums['[memory]'] <= -4000 and sums['aten::ones'] >= 4040 and sums['inside'] == 0
+    prof.export_chrome_trace(str(tmp_path / 'trace.json'))
+    moves = [e['args'] for e in json.loads((tmp_path / 'trace.json').read_text())['traceEvents'] if e['name'] == '[memory]']
+    assert {'Addr', 'Bytes', 'Device Id', 'Device Type', 'Total Allocated'} <= set(moves[0])
+    assert any(e['Bytes'] >= 4000 for e in moves) and any(e['Bytes'] <= -4000 for e in moves)
+
+
+def test_python_functions_are_in_the_trace_with_stacks(lib, nn, tmp_path):
+    class Mine(nn.Module):
+        def forward(self, x):
+            return helper(x)
+
+    def helper(x):
+        return x + 1
+    mine = Mine()
+    with lib.profiler.profile(with_stack=True) as prof:
+        mine(lib.ones(2))
+    prof.export_chrome_trace(str(tmp_path / 'trace.json.gz'))
+    import gzip
+    calls = [e for e in json.loads(gzip.open(tmp_path / 'trace.json.gz').read())['traceEvents'] if e.get('cat') == 'python_function']
+    module, = (e for e in calls if e['name'] == 'nn.Module: Mine_0')
+    inner, = (e for e in calls if e['name'].endswith(': helper'))
+    forward, = (e for e in calls if e['name'].endswith(': forward') and 'test_profiler' in e['name'])
+    assert inner['args']['Python parent id'] == forward['args']['Python id']
+    assert module['ts'] <= forward['ts'] <= inner['ts'] and inner['ts'] + inner['dur'] <= module['ts'] + module['dur']
+
+
+def test_cycles_of_a_schedule_may_be_kept(lib):
+    for keep, count in ((False, 2), (True, 6)):
+        with lib.profiler.profile(schedule=lib.profiler.schedule(wait=0, warmup=1, active=2, repeat=3), acc_events=keep) as prof:
+            for _ in range(12):
+                lib.add(lib.ones(1), 1)
+                prof.step()
+        sums = {e.key: e for e in prof.key_averages()}
+        assert sums['aten::add'].count == count
+        assert sums['ProfilerStep*'].count == count
+
+
+def test_events_are_made_and_nested_by_their_times(lib):
+    kinds = lib.autograd.profiler_util
+    events = kinds.EventList([kinds.FunctionEvent(id=i, node_id=0, name='f', thread=0, start_us=a, end_us=b)
+                              for i, (a, b) in enumerate([(0, 10), (2, 4), (3, 4), (5, 9)])])
+    events._populate_cpu_children()
+    assert [[c.id for c in e.cpu_children] for e in events] == [[1, 3], [2], [], []]
+    assert events[0].self_cpu_time_total == 4 and events[0].time_range.elapsed_us() == 10
+    total = kinds.FunctionEventAvg()
+    total.add(kinds.FunctionEvent(id=0, name='f', thread=0, start_us=10, end_us=15))
+    total.add(kinds.FunctionEvent(id=1, name='f', thread=0, start_us=20, end_us=30))
+    total.add(total)
+    assert (total.key, total.count, total.cpu_time_total, total.cpu_time) == ('f', 4, 30, 7.5)
+
+
+def test_products_have_their_flops(lib):
+    with lib.profiler.profile(with_flops=True, record_shapes=True) as prof:
+        lib.mm(lib.ones(3, 4), lib.ones(4, 5))
+    assert {e.key: e.flops for e in prof.key_averages()}['aten::mm'] == 120
+    assert 'Total FLOPs' in prof.key_averages().table()
+
+
+def test_operands_of_a_named_part(lib):
+    enter = lib.autograd._record_function_with_args_enter
+    x = lib.ones(3, 4)
+    with lib.profiler.profile(record_shapes=True) as prof:
+        lib.autograd._record_function_with_args_exit(enter('operands', 1, [x], x))
+        with lib.profiler.record_function('text', 'of it'):
+            pass
+    shapes = {e.name: e.input_shapes for e in prof.events()}
+    assert shapes['operands'] == [[], [], [3, 4]] and shapes['text'] == [[]]
+
+
+def test_steps_are_counted_by_parties(lib):
+    tracker = lib.autograd.profiler.KinetoStepTracker
+    first = tracker.current_step()
+    for party in ('a', 'a', 'b'):
+        tracker.increment_step(party)
+    assert tracker.current_step() - first in (2, 3)         # PyTorch lets a new party begin at zero
+    assert tracker.erase_step_count('a') and tracker.erase_step_count('b') and not tracker.erase_step_count('a')
+
+
+def test_whether_anything_records_is_known(lib):
+    enabled = []
+    for kind in (lib.profiler.profile, lib.autograd.profiler.profile):
+        enabled.append(lib.autograd.profiler._is_profiler_enabled)
+        with kind():
+            enabled.append(lib.autograd.profiler._is_profiler_enabled)
+    assert enabled == [False, True, False, True] and not lib.autograd.profiler._is_profiler_enabled

@@ -1,17 +1,26 @@
 """Gradients: backward and grad, Function, and the thread's modes."""
 from tede import _C
 from tede._C import Tensor, _Node as Node  # noqa: F401
+from tede._recording import recording as _profiler_enabled  # noqa: F401
 from tede._modes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
 from tede.autograd.function import Function, NestedIOFunction, once_differentiable  # noqa: F401
 from tede.autograd._passes import Variable, _backward_of, backward, grad  # noqa: F401
 from tede.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: F401
 
 
-def _profiler_enabled():
-    """Whether a profiler records in this thread."""
-    from sys import modules
-    profiler = modules.get("tede.profiler._profile")
-    return profiler is not None and getattr(profiler._running, "listener", None) is not None
+def _get_sequence_nr():
+    """The number that the next node of this thread gets."""
+    return _C._next_sequence()
+
+
+def _record_function_with_args_enter(name, *args):
+    """Begin a named part of the program that has operands; what it gives is for _record_function_with_args_exit."""
+    from tede.profiler._listen import record_function_with_args_enter
+    return record_function_with_args_enter(name, *args)
+
+
+def _record_function_with_args_exit(handle):
+    handle.__exit__()
 
 
 TYPE_CHECKING = False
@@ -38,7 +47,7 @@ def __getattr__(name: str) -> "Any":
         return _C._multithreading_enabled
     if name == "_calculate_shape":
         return lambda output, gradient, is_grads_batched: (output.shape, gradient.shape[1:] if is_grads_batched else gradient.shape)
-    if name in ("functional", "graph", "profiler", "forward_ad", "grad_mode", "anomaly_mode"):
+    if name in ("functional", "graph", "profiler", "profiler_util", "forward_ad", "grad_mode", "anomaly_mode"):
         try:
             return __import__("tede.autograd." + name, fromlist=[name])
         except ModuleNotFoundError as error:

@@ -8,8 +8,8 @@ _get_current_graph_task_keep_graph = _C._graph_task_keeps_graph
 
 
 def kineto_available():
-    """No: the profiler is one of its own."""
-    return False
+    """Yes: the profiler, one of its own, records what that library would."""
+    return True
 
 
 def _saved_tensors_hooks_is_enabled():

@@ -10,6 +10,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from .._recording import part, recording
 from .._suggest import Constructor
 from ..nn._native import T, typename
 from ..nn.modules._hooks import add_hook
@@ -70,6 +71,12 @@ def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
 def _with_hooks(step):
     """`step`, with hooks around it, noting that it was called (which schedulers ask about)."""
     def wrapper(self, *args, **kwargs):
+        if recording():
+            with part(f"Optimizer.step#{type(self).__name__}.step"):
+                return hooked(self, *args, **kwargs)
+        return hooked(self, *args, **kwargs)
+
+    def hooked(self, *args, **kwargs):
         self._opt_called = True
         if not (_global_pre_hooks or _global_post_hooks or self._optimizer_step_pre_hooks
                 or self._optimizer_step_post_hooks):
@@ -223,6 +230,12 @@ class Optimizer(Constructor):
 
     def zero_grad(self, set_to_none=True):
         """Drop all gradients, or fill them with zeros."""
+        if recording():
+            with part(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+                return self._drop_gradients(set_to_none)
+        return self._drop_gradients(set_to_none)
+
+    def _drop_gradients(self, set_to_none):
         for group in self.param_groups:
             for p in group["params"]:
                 if set_to_none:

@@ -9,13 +9,25 @@
 Times are in microseconds and contain what listening costs, about a microsecond an event; `tede.explain` reports more of
 each call and costs more.
 """
-from tede.profiler._averages import EventList, FunctionEvent, FunctionEventAvg  # noqa: F401
+from tede.profiler import _listen
+from tede.profiler._averages import DeviceType, EventList, FunctionEvent, FunctionEventAvg, Interval, Kernel  # noqa: F401
+from tede.profiler._listen import _RecordFunctionFast, record_function  # noqa: F401
 from tede.profiler._profile import (  # noqa: F401
-    ProfilerAction, ProfilerActivity, profile, record_function, schedule, supported_activities,
+    KinetoStepTracker, ProfilerAction, ProfilerActivity, _ExperimentalConfig, _ProfilerStats, profile, schedule, supported_activities,
     tensorboard_trace_handler)
 from tede.utils._traceback import gather_traceback, symbolize_tracebacks  # noqa: F401
 
 
 def kineto_available():
-    """False: that library isn't used here."""
-    return False
+    """True: what PyTorch records by that library is recorded here, by our own."""
+    return True
+
+
+def _set_record_concrete_inputs_enabled_val(value):
+    """Whether events keep arguments that aren't tensors, where shapes are recorded."""
+    _listen.settings["concrete_inputs"] = value
+
+
+def _set_fwd_bwd_enabled_val(value):
+    """Whether traces have arrows from calls to their nodes in the backward pass."""
+    _listen.settings["links"] = value

@@ -1,18 +1,15 @@
-"""profile, record_function and the schedule of a profile over many steps."""
+"""profile, and the schedule of a profile over many steps."""
 import enum
 import functools
+import json
 import os
 import socket
 import sys
-import threading
 import time
+from dataclasses import dataclass
 
-from tede import _C
-from tede._explain.listen import listen, unlisten
-from tede.profiler._averages import EventList, FunctionEvent
-
-_CALL, _RETURN, _ALLOCATE, _FREE, _NODE, _NODE_END = 0, 1, 5, 6, 9, 10
-_running = threading.local()
+from tede.profiler._averages import EventList
+from tede.profiler._listen import DeviceTiming, Listener, Session, record_function
 
 
 class ProfilerActivity(enum.Enum):
@@ -74,128 +71,103 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
     return handler
 
 
-class _Listener:
-    """Gathers the events of one recording on one thread."""
+class _ExperimentalConfig:
+    """Options of PyTorch's profiler for what only its own library records: kept, and not acted on."""
 
-    def __init__(self, shapes, stack, timing=None):
-        self.events, self.open, self.shapes, self.stack, self.timing = [], [], shapes, stack, timing
-        self.thread = threading.get_ident()
-
-    def begin(self, name, when, kind="cpu_op"):
-        event = FunctionEvent(name, when, self.thread, kind)
-        event.id = len(self.events) + 1
-        if self.open:
-            event.cpu_parent = self.open[-1]
-            self.open[-1].cpu_children.append(event)
-        self.events.append(event)
-        self.open.append(event)
-        return event
-
-    def end(self, when):
-        if self.open:
-            event = self.open.pop()
-            event.end = when
-            if event.marks:
-                self.timing.end(event)
-
-    def on_event(self, kind, when, name, keys, pointer, numbers, more):
-        if kind == _CALL:
-            event = self.begin("aten::" + name, when)
-            if self.timing:
-                self.timing.begin(event, keys, more[1])
-            if self.shapes:
-                event.input_shapes = [list(v[4]) if isinstance(v, tuple) and len(v) == 10 else [] for v in more[1]]
-            if self.stack and len(self.open) == 1:
-                frame = sys._getframe(1)
-                while frame:
-                    event.stack.append(f"{frame.f_code.co_filename}({frame.f_lineno}): {frame.f_code.co_name}")
-                    frame = frame.f_back
-        elif kind == _NODE:
-            self.begin(f"autograd::engine::evaluate_function: {name}", when)
-        elif kind in (_RETURN, _NODE_END):
-            self.end(when)
-        elif self.open:
-            self.open[-1].self_cpu_memory_usage += numbers[0] if kind == _ALLOCATE else -numbers[0]
+    def __init__(self, **options):
+        self.__dict__.update(options)
 
 
-class _DeviceTiming:
-    """Events on the streams of devices, around each call that goes to one: what a stream did between them is the call's device time."""
+class KinetoStepTracker:
+    """Steps of a program that several parties count, a profile and optimizers: the most that one of them has counted."""
+    _steps, _current = {}, 0
 
-    def __init__(self):
-        self.names = {bit: name for bit, name in _C._key_names().items() if bit < 12 and name.lower() in sys.modules["tede._devices"].loaded}
-        self.mask = sum(1 << bit for bit in self.names)
-        self.origins = {}               # by device: an event, and the time when it was recorded
+    @classmethod
+    def init_step_count(cls, requester):
+        cls._steps[requester] = cls._current
 
-    def begin(self, event, keys, values):
-        if not keys & self.mask:
-            return
-        kinds = [name.lower() for bit, name in self.names.items() if keys >> bit & 1]
-        device = next((v[7] for v in _records(values) if v[7].type in kinds), None)
-        where = str(device) if device is not None else f"{kinds[0]}:{_C._device_current(kinds[0])}"
-        if where not in self.origins:
-            self.origins[where] = _C.Event(where, enable_timing=True), time.monotonic_ns()
-            self.origins[where][0].record()
-        stream = _C._stream_current(where)
-        event.device, event.stream = where, stream.stream_id
-        event.marks = _C.Event(where, enable_timing=True), _C.Event(where, enable_timing=True)
-        event.marks[0].record(stream)
+    @classmethod
+    def erase_step_count(cls, requester):
+        return cls._steps.pop(requester, None) is not None
 
-    def end(self, event):
-        event.marks[1].record(_C._stream_current(event.device))
+    @classmethod
+    def increment_step(cls, requester):
+        cls._steps[requester] = cls._steps.get(requester, cls._current) + 1
+        cls._current = max(cls._current, *cls._steps.values())
+        return cls._current
 
-    def finish(self, events):
-        """Wait for what was recorded, and replace the marks by times."""
-        for where in self.origins:
-            _C._device_synchronize(where)
-        for event in events:
-            if event.marks:
-                (begin, end), event.marks = event.marks, None
-                origin, when = self.origins[event.device]
-                event.device_start = when + 1e6 * origin.elapsed_time(begin)
-                event.device_time_total = 1e3 * begin.elapsed_time(end)
+    @classmethod
+    def current_step(cls):
+        return cls._current
 
 
-def _records(values):
-    for value in values:
-        if isinstance(value, list):
-            yield from _records(value)
-        elif isinstance(value, tuple) and len(value) == 10:
-            yield value
+@dataclass
+class _ProfilerStats:
+    """What the profile itself took."""
+    profiling_window_duration_sec: float = 0
+    number_of_events: int = 0
+    profiler_prepare_call_duration_us: int = 0
+    profiler_enable_call_duration_us: int = 0
+    profiler_disable_call_duration_us: int = 0
+    parse_kineto_call_duration_us: int = 0
+    function_events_build_tree_call_duration_us: int = 0
 
 
 class profile:
     """Record the operators that this thread calls; a context manager, or start() and stop().
 
     activities: ProfilerActivity.CPU, and CUDA, XPU, ... or PrivateUse1 for what devices that were loaded do meanwhile, by stream; all of them
-    where none are named. schedule: what to do in which step(), see `schedule`;
-    on_trace_ready: called with the profile when a recording is complete. record_shapes, profile_memory, with_stack: what
-    to keep beside the times. The other arguments are accepted; there is nothing that they could record.
+    where none are named. schedule: what to do in which step(), see `schedule`; on_trace_ready: called with the profile when a recording is
+    complete. record_shapes, profile_memory, with_flops: what to keep beside the times; with_stack: where calls come from, and Python's functions
+    in the trace; acc_events: keep the events of all cycles of a schedule. The other arguments are accepted; there is nothing that they could
+    record.
     """
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False,
-                 with_stack=False, with_flops=False, with_modules=False, experimental_config=None,
-                 execution_trace_observer=None, acc_events=False, use_cuda=None, custom_trace_id_callback=None):
+                 with_stack=False, with_flops=False, with_modules=False, experimental_config=None, execution_trace_observer=None,
+                 acc_events=False, use_cuda=None, custom_trace_id_callback=None, post_processing_timeout_s=None):
         named = set(activities) if activities is not None else supported_activities()
+        self.activities = named
         self._times_devices = bool(named - {ProfilerActivity.CPU} and supported_activities() - {ProfilerActivity.CPU})
-        self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
+        self.schedule, self.record_steps = schedule or (lambda step: ProfilerAction.RECORD), schedule is not None
         self.on_trace_ready = on_trace_ready
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
-        self.step_num, self.current_action = 0, ProfilerAction.NONE
-        self._listener, self._events = None, EventList(profile_memory=profile_memory)
+        self.with_flops, self.with_modules, self.experimental_config, self.acc_events = with_flops, with_modules, experimental_config, acc_events
+        self.step_num, self.current_action, self.step_rec_fn = 0, ProfilerAction.NONE, None
+        self.preset_metadata, self._metadata, self._counts = {}, {}, _ProfilerStats()
+        self._session = self._listener = self._raw = None
+        self._events = self._list([])
+
+    @property
+    def profiler(self):
+        """The recording, which here is the profile itself."""
+        return self
+
+    function_events = property(lambda self: self.events())
+
+    def _list(self, events):
+        return EventList(events, profile_memory=self.profile_memory, with_flops=self.with_flops, session=self._session)
 
     def start(self):
+        if self.record_steps:
+            KinetoStepTracker.init_step_count("Torch Profiler")
         self._enter(self.schedule(self.step_num))
+        self._begin_step()
 
     def stop(self):
         recording = self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        self._end_step()
         self._finish()
         self.current_action = ProfilerAction.NONE
+        if self.record_steps:
+            KinetoStepTracker.erase_step_count("Torch Profiler")
         if recording and self.on_trace_ready:
             self.on_trace_ready(self)
 
     def step(self):
         """Tell that a step is done, for the schedule."""
         before = self.current_action
+        self._end_step()
         self.step_num += 1
         after = self.schedule(self.step_num)
         if before is ProfilerAction.RECORD_AND_SAVE:
@@ -203,31 +175,47 @@ class profile:
             if self.on_trace_ready:
                 self.on_trace_ready(self)
         self._enter(after)
+        KinetoStepTracker.increment_step("Torch Profiler")
+        self._begin_step()
+
+    def _begin_step(self):
+        if self.record_steps and self._listener:
+            self.step_rec_fn = record_function("ProfilerStep*").__enter__()         # one name in sums; the trace has the number
+            self.step_rec_fn.event.trace_name = f"ProfilerStep#{self.step_num}"
+
+    def _end_step(self):
+        if self.step_rec_fn:
+            self.step_rec_fn.__exit__()
+        self.step_rec_fn = None
 
     def _enter(self, action):
         self.current_action = action
         recording = action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         if recording and not self._listener:
-            timing = _DeviceTiming() if self._times_devices else None
-            self._listener = _Listener(self.record_shapes, self.with_stack, timing)
-            kinds = 1 << _CALL | 1 << _RETURN | 1 << _NODE | 1 << _NODE_END
-            if self.profile_memory:
-                kinds |= 1 << _ALLOCATE | 1 << _FREE
-            listen(self._listener.on_event, kinds, self.record_shapes or timing is not None)
-            _running.listener = self._listener
+            began = time.perf_counter_ns()
+            options = {"with_stack": self.with_stack, "profile_memory": self.profile_memory, "record_shapes": self.record_shapes,
+                       "with_flops": self.with_flops, "with_modules": self.with_modules}
+            self._session = Session({key: 1 for key, value in options.items() if value})
+            timing = DeviceTiming(self._session) if self._times_devices else None
+            self._listener = Listener(self._session, self.record_shapes, self.with_stack, self.profile_memory, self.with_flops, timing)
+            ready = time.perf_counter_ns()
+            self._counts.profiler_prepare_call_duration_us = max(1, (ready - began) // 1000)
+            self._listener.start()
+            self._counts.profiler_enable_call_duration_us = max(1, (time.perf_counter_ns() - ready) // 1000)
         elif not recording:
             self._finish()
 
     def _finish(self):
         if self._listener:
-            unlisten(self._listener.on_event)
-            now = time.monotonic_ns()
-            while self._listener.open:
-                self._listener.end(now)
-            if self._listener.timing:
-                self._listener.timing.finish(self._listener.events)
-            self._events = EventList(self._listener.events, profile_memory=self.profile_memory)
-            self._listener = _running.listener = None
+            began = time.perf_counter_ns()
+            self._listener.stop()
+            self._raw = [*(self._events if self.acc_events else ()), *self._listener.events]
+            self._session.metadata = {**self.preset_metadata, **self._metadata}
+            self._listener, self._metadata = None, {}
+            self._counts.profiling_window_duration_sec = self._session.length_us / 1e6
+            self._counts.profiler_disable_call_duration_us = max(1, (time.perf_counter_ns() - began) // 1000)
+            if self.acc_events:
+                self.events()
 
     def __enter__(self):
         self.start()
@@ -245,57 +233,44 @@ class profile:
 
     def events(self):
         """All calls, in the order in which they began."""
+        if self._raw is not None:
+            began = time.perf_counter_ns()
+            self._events, self._raw = self._list(self._raw), None
+            self._counts.number_of_events = len(self._events)
+            took = max(1, (time.perf_counter_ns() - began) // 1000)
+            self._counts.parse_kineto_call_duration_us = self._counts.function_events_build_tree_call_duration_us = took
         return self._events
 
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0):
+    def _stats(self):
+        return self._counts
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
         """Sums by name: an EventList, whose table() is text."""
-        return self._events.key_averages(group_by_input_shape, group_by_stack_n)
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_chrome_trace(self, path):
         """Write the calls for Perfetto or chrome://tracing; compressed if the path ends in .gz."""
-        if str(path).endswith(".gz"):
-            import gzip
-            plain = str(path)[:-3]
-            self._events.export_chrome_trace(plain)
-            with open(plain, "rb") as source, gzip.open(path, "wb") as target:
-                target.write(source.read())
-            os.remove(plain)
-        else:
-            self._events.export_chrome_trace(path)
+        if self._session:
+            self._session.metadata = {**self._session.metadata, **self._metadata}
+        self.events().export_chrome_trace(path)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Write the stacks with their times, for a flame graph; needs with_stack=True."""
-        with open(path, "w", encoding="utf-8") as file:
-            for event in self._events:
-                if event.stack:
-                    file.write(";".join(reversed(event.stack)).replace(" ", "_") + f" {int(getattr(event, metric))}\n")
+        self.events().export_stacks(path, metric)
 
     def add_metadata(self, key, value):
-        """Accepted for compatibility: traces hold no metadata."""
+        """A text for the trace that is being recorded."""
+        self._metadata[key] = value
 
-    add_metadata_json = add_metadata
+    def add_metadata_json(self, key, value):
+        """As add_metadata, of a value in JSON."""
+        self._metadata[key] = json.loads(value)
 
+    def preset_metadata_json(self, key, value):
+        """As add_metadata_json, for all traces of this profile."""
+        self.preset_metadata[key] = json.loads(value)
 
-class record_function:
-    """A named part of the program; a context manager and a decorator. It costs next to nothing where nothing records."""
-
-    def __init__(self, name, args=None):
-        self.name, self.args, self._listener = name, args, None
-
-    def __enter__(self):
-        self._listener = getattr(_running, "listener", None)
-        if self._listener:
-            self._listener.begin(self.name, time.monotonic_ns(), "user_annotation")
-        return self
-
-    def __exit__(self, *error):
-        if self._listener and self._listener is getattr(_running, "listener", None):
-            self._listener.end(time.monotonic_ns())
-        self._listener = None
-
-    def __call__(self, function):
-        @functools.wraps(function)
-        def recorded(*args, **kwargs):
-            with record_function(self.name, self.args):
-                return function(*args, **kwargs)
-        return recorded
+    def toggle_collection_dynamic(self, enable, activities):
+        """Stop recording, or go on, within a recording, if CPU is among the activities."""
+        if ProfilerActivity.CPU in activities and self._listener:
+            self._listener.pause(not enable)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from tede import _C
+from tede._recording import part, recording
 from tede._utils import ExceptionWrapper
 from tede.accelerator import is_available
 from tede.utils.data._utils import collate, fetch, pipes, transport, worker
@@ -203,6 +204,12 @@ class _BaseDataLoaderIter:
         return next(self._sampler_iter)
 
     def __next__(self):
+        if recording():
+            with part(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
+                return self._next_batch()
+        return self._next_batch()
+
+    def _next_batch(self):
         data = self._next_data()
         self._num_yielded += 1
         if self._dataset_kind == _DatasetKind.Iterable and self._length is not None and self._num_yielded > self._length:
