@@ -115,8 +115,9 @@ class Rows:
         rows = ', '.join(f'{{{key}, {pattern}, (td_kernel){kernel}, {f"&row_{op.parent.c}" if op.parent and kernel == "NULL" else "NULL"}}}'
                          for key, pattern, kernel in op.of_layouts)
         of_layouts = f'\n    .of_layouts = (const td_layout_kernel[]){{{rows}, {{0}}}},' if rows else ''
-        by_operators = f'(td_kernel){composite}' if composite and not data_dependent else 'NULL'
-        batch_text = batching.text_of(op, by_operators != 'NULL', self.operators)
+        anywhere = composite and (not data_dependent or 'any_device' in op.entry.get('flags', []))
+        by_operators = f'(td_kernel){composite}' if anywhere else 'NULL'
+        batch_text = batching.text_of(op, bool(composite) and not data_dependent, self.operators)
         batch = self.batch_table(batch_text)
         functional = batching.functional_of(op, self.operators)
         base = op.parent or op

@@ -79,30 +79,24 @@ static PyObject *current(PyObject *m, PyObject *o)
     td_device device;
     return device_of(o, &device) ? NULL : PyLong_FromLong(td_device_current(device.type));
 }
-static PyObject *set_current(PyObject *m, PyObject *o)
+/* f(device) for a function that gives a status; waiting releases the interpreter's lock. */
+static PyObject *call_with(PyObject *o, int (*f)(td_device device), bool waits)
 {
-    (void)m;
     td_device device;
     if (device_of(o, &device))
         return NULL;
-    if (td_device_set_current(device) < 0)
-        return td_py_raise();
-    Py_RETURN_NONE;
-}
-static PyObject *synchronize(PyObject *m, PyObject *o)
-{
-    (void)m;
-    td_device device;
-    int status;
-    if (device_of(o, &device))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = td_device_synchronize(device);
-    Py_END_ALLOW_THREADS
+    PyThreadState *state = waits ? PyEval_SaveThread() : NULL;
+    int status = f(device);
+    if (waits)
+        PyEval_RestoreThread(state);
     if (status < 0)
         return td_py_raise();
     Py_RETURN_NONE;
 }
+static PyObject *set_current(PyObject *m, PyObject *o) { return (void)m, call_with(o, td_device_set_current, false); }
+static PyObject *synchronize(PyObject *m, PyObject *o) { return (void)m, call_with(o, td_device_synchronize, true); }
+static PyObject *memory_reset_peak(PyObject *m, PyObject *o) { return (void)m, call_with(o, td_device_memory_reset_peak, false); }
+static PyObject *empty_cache(PyObject *m, PyObject *o) { return (void)m, call_with(o, td_device_empty_cache, true); }
 static PyObject *generator(PyObject *m, PyObject *o)
 {
     (void)m;
@@ -151,30 +145,6 @@ static PyObject *memory(PyObject *m, PyObject *o)
         Py_XDECREF(value);
     }
     return dict;
-}
-static PyObject *memory_reset_peak(PyObject *m, PyObject *o)
-{
-    (void)m;
-    td_device device;
-    if (device_of(o, &device))
-        return NULL;
-    if (td_device_memory_reset_peak(device))
-        return td_py_raise();
-    Py_RETURN_NONE;
-}
-static PyObject *empty_cache(PyObject *m, PyObject *o)
-{
-    (void)m;
-    td_device device;
-    int status;
-    if (device_of(o, &device))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = td_device_empty_cache(device);
-    Py_END_ALLOW_THREADS
-    if (status)
-        return td_py_raise();
-    Py_RETURN_NONE;
 }
 static PyObject *empty_pinned(PyObject *m, PyObject *unused)
 {

@@ -13,7 +13,7 @@
 
 static int64_t taken;
 
-void td_cpu_fallback_note(const td_op *op, td_device device, const char *why, int64_t bytes)
+static void note(const td_op *op, td_device device, const char *why, int64_t bytes)
 {
     __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
     TD_EMIT(.kind = TD_EVENT_FALLBACK, .op = op, .name = why, .numbers = {device.type, bytes});
@@ -30,7 +30,7 @@ typedef struct marshalled_call {
     int         n_pairs;
     td_value   *values;
     td_tensor **members;
-    size_t      bytes;
+    size_t      bytes;          /* of that allocation */
     int64_t     copied;         /* bytes to the CPU */
 } marshalled_call;
 
@@ -67,8 +67,8 @@ static int prepare(marshalled_call *t, const td_op *op, const td_value *argument
     size_t n = (size_t)info->n_arguments, tensors = 0;
     for (size_t i = 0; i < n; i++)
         tensors += (size_t)count_tensors(&arguments[i]);
-    t->bytes = tensors * sizeof(pair) + n * sizeof(td_value) + tensors * sizeof(td_tensor *);
-    t->pairs = td_mem_alloc(t->bytes + 1);
+    t->bytes = tensors * sizeof(pair) + n * sizeof(td_value) + tensors * sizeof(td_tensor *) + 1;
+    t->pairs = td_mem_alloc(t->bytes);
     if (!t->pairs)
         return -1;
     t->values = (td_value *)(t->pairs + tensors);
@@ -156,6 +156,15 @@ static int send_results(marshalled_call *t, const td_op *op, td_value *results)
     return status;
 }
 
+/* Pairs without `bytes` are their caller's. */
+static void finish(marshalled_call *t)
+{
+    for (int i = 0; i < t->n_pairs; i++)
+        td_tensor_release(t->pairs[i].here);
+    if (t->bytes)
+        td_mem_free(t->pairs, t->bytes);
+}
+
 int td_cpu_fallback(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)context;
@@ -164,8 +173,8 @@ int td_cpu_fallback(const td_op *op, td_keyset keys, const td_value *arguments, 
         return -1;
     int status = prepare(&t, op, arguments);
     if (status == 0) {
-        td_cpu_fallback_note(op, t.device, td_op_has_kernel(op, TD_KEY_DENSE, t.device.type) ? "the device's kernel doesn't take these operands"
-                                                                                                : "the device has no kernel for it", t.copied);
+        note(op, t.device, td_op_has_kernel(op, TD_KEY_DENSE, t.device.type) ? "the device's kernel doesn't take these operands"
+                                                                             : "the device has no kernel for it", t.copied);
         td_generator *before = td_default_stand_in(td_device_generator(t.device));
         status = td_op_call_keys(op, (keys & ~TD_KEYS_DEVICES) | TD_KEYSET(TD_CPU), t.values, results);
         td_default_stand_in(before);
@@ -176,9 +185,22 @@ int td_cpu_fallback(const td_op *op, td_keyset keys, const td_value *arguments, 
         if (status == 0)
             status = send_results(&t, op, results);
     }
-    for (int i = 0; i < t.n_pairs; i++)
-        td_tensor_release(t.pairs[i].here);
-    if (t.pairs)
-        td_mem_free(t.pairs, t.bytes + 1);
+    finish(&t);
+    return status;
+}
+
+int td_compute_on_host(const td_op *op, const char *why, int n, td_tensor *const *in, td_tensor *out, td_host_function *f, void *context)
+{
+    pair pairs[n + 1];
+    td_tensor *here[n + 1];
+    marshalled_call t = {.device = out->device, .pairs = pairs};
+    int status = (here[n] = fetch(&t, out, true)) ? 0 : -1;
+    for (int i = 0; i < n && status == 0; i++)
+        status = (here[i] = fetch(&t, in[i], false)) ? 0 : -1;
+    if (status == 0) {
+        note(op, out->device, why, t.copied);
+        status = f(context, here, here[n]) || write_back(&t) ? -1 : 0;
+    }
+    finish(&t);
     return status;
 }

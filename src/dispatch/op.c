@@ -211,7 +211,7 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
         if (has_fallback(slot))
             return op->from_boxed;
         if (slot >= 16) {
-            if (op->composite && !outside)
+            if (op->composite && !outside && !(slot == TD_SLOT_META && op->info.flags & TD_OP_DATA_DEPENDENT))
                 return op->composite;
             if (has_boxed(op, TD_SLOTS))
                 return op->from_boxed;

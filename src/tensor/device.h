@@ -4,8 +4,10 @@
 #include "device/device.h"
 #include "tensor/tensor.h"
 
-/* Count a call that the CPU does for a device, and emit the event; `why` ends "it has ...". */
-void td_cpu_fallback_note(const td_op *op, td_device device, const char *why, int64_t bytes);
+/* Computes on the CPU for a device: f on copies of what lies there; what is written to out's copy goes to `out`.  It is counted as a
+ * fallback of op (which may be NULL), and explained by `why`: src/dispatch/fallback.c. */
+typedef int td_host_function(void *context, td_tensor *const *in, td_tensor *out);
+int td_compute_on_host(const td_op *op, const char *why, int n, td_tensor *const *in, td_tensor *out, td_host_function *f, void *context);
 
 /* td_copy_elements where one end or both aren't on the CPU: src/kernels/cpu/move/transfer.c. */
 int        td_copy_across(td_tensor *dst, td_tensor *src);

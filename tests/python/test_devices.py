@@ -61,6 +61,15 @@ def test_copies_and_kernels_are_counted(toy):
     assert (toy("copies")[0] - copies, tede._C._cpu_fallback_count() - fallbacks) == (2, 1)
 
 
+def test_one_element_is_read_without_the_cpus_operator(toy):
+    """What reads an element, and compares whole tensors, is made of copies and calls there."""
+    x, fallbacks = tede.ones(1, device="toy:0"), tede._C._cpu_fallback_count()
+    assert x.item() == 1 and bool(x) and tede._C._cpu_fallback_count() == fallbacks
+    assert tede.equal(x, x.clone()) and tede.allclose(x, x + 1e-9) and not tede.equal(x, x + x)
+    with pytest.raises(NotImplementedError, match="shape depends on data"):
+        tede.equal(x.to("meta"), x.to("meta"))
+
+
 def test_memory_is_closed_to_others(toy, library):
     code = f"""
         import ctypes, tede

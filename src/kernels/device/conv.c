@@ -266,15 +266,8 @@ int td_on_device_convolution(td_tensor *input, td_tensor *weight, td_tensor *bia
 
 static conv_values values_of(const td_conv_geometry *g)
 {
-    conv_values v = {.batch = g->batch, .channels = g->cin, .taps = g->kernel[0] * g->kernel[1] * g->kernel[2], .in_total = g->in_total,
-                     .out_total = g->out_total};
-    memcpy(v.in, g->in, sizeof v.in);
-    memcpy(v.out, g->out, sizeof v.out);
-    memcpy(v.window, g->kernel, sizeof v.window);
-    memcpy(v.stride, g->stride, sizeof v.stride);
-    memcpy(v.padding, g->padding, sizeof v.padding);
-    memcpy(v.dilation, g->dilation, sizeof v.dilation);
-    return v;
+    return (conv_values){.batch = g->batch, .channels = g->cin, .taps = g->kernel[0] * g->kernel[1] * g->kernel[2], .in_total = g->in_total,
+                         .out_total = g->out_total, TD_WINDOWS(g)};
 }
 
 static int run(const char *kernel, const conv_values *v, td_tensor *from, td_tensor *to, bool by_group)

@@ -49,6 +49,11 @@ int64_t td_launch_many(td_device device, int64_t n);
 /* Work items of a group on this device; -1 with an error. */
 int td_launch_lanes(td_device device);
 
+/* Initializers of arrays that a kernel's values have in common with a geometry (<tede/geometry.h>), one number for each of three dimensions. */
+#define TD_EACH_OF_3(of) {(of)[0], (of)[1], (of)[2]}
+#define TD_WINDOWS(g) .in = TD_EACH_OF_3((g)->in), .out = TD_EACH_OF_3((g)->out), .window = TD_EACH_OF_3((g)->kernel), \
+    .stride = TD_EACH_OF_3((g)->stride), .padding = TD_EACH_OF_3((g)->padding), .dilation = TD_EACH_OF_3((g)->dilation)
+
 number td_number(double x);
 /* Dimensions of up to three tensors that have the same elements, ordered by the first one's strides and merged; no tensor (NULL) has strides of 0.
  * False if more than eight are left. */

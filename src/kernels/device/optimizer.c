@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include "kernels/device/kernel.h"
+#include "ops/nn/adam.h"
 #define TD_HOST
 #include "kernels/device/optimizer.ck"
 
@@ -182,37 +183,21 @@ static int adam(const char *op, bool decoupled, const int64_t *counts, td_tensor
         return -1;
     return run(&c, counts[0], self, grads, (td_tensor *const *[STATES]){averages, squares, amsgrad ? largest : NULL}, steps, rate, scale, found);
 }
-int td_on_device__fused_adam_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_averages,
-    td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, int64_t n_largest, td_tensor *const *largest, int64_t n_steps,
-    td_tensor *const *steps, double lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,
-    td_tensor *found_inf)
+int td_on_device__fused_adam_(TD_ADAM_PARAMETERS(double))
 {
-    return adam("_fused_adam_", false, (int64_t[]){n_self, n_grads, n_averages, n_squares, n_steps, n_largest}, self, grads, averages, squares, largest, steps,
-                lr, NULL, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);
+    return adam("_fused_adam_", false, TD_ADAM_LISTS, lr, NULL, TD_ADAM_NUMBERS);
 }
-int td_on_device__fused_adam_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_averages,
-    td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, int64_t n_largest, td_tensor *const *largest, int64_t n_steps,
-    td_tensor *const *steps, td_tensor *lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,
-    td_tensor *found_inf)
+int td_on_device__fused_adam_tensor_lr_(TD_ADAM_PARAMETERS(td_tensor *))
 {
-    return adam("_fused_adam_", false, (int64_t[]){n_self, n_grads, n_averages, n_squares, n_steps, n_largest}, self, grads, averages, squares, largest, steps,
-                0, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);
+    return adam("_fused_adam_", false, TD_ADAM_LISTS, 0, lr, TD_ADAM_NUMBERS);
 }
-int td_on_device__fused_adamw_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_averages,
-    td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, int64_t n_largest, td_tensor *const *largest, int64_t n_steps,
-    td_tensor *const *steps, double lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,
-    td_tensor *found_inf)
+int td_on_device__fused_adamw_(TD_ADAM_PARAMETERS(double))
 {
-    return adam("_fused_adamw_", true, (int64_t[]){n_self, n_grads, n_averages, n_squares, n_steps, n_largest}, self, grads, averages, squares, largest, steps,
-                lr, NULL, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);
+    return adam("_fused_adamw_", true, TD_ADAM_LISTS, lr, NULL, TD_ADAM_NUMBERS);
 }
-int td_on_device__fused_adamw_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_averages,
-    td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, int64_t n_largest, td_tensor *const *largest, int64_t n_steps,
-    td_tensor *const *steps, td_tensor *lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,
-    td_tensor *found_inf)
+int td_on_device__fused_adamw_tensor_lr_(TD_ADAM_PARAMETERS(td_tensor *))
 {
-    return adam("_fused_adamw_", true, (int64_t[]){n_self, n_grads, n_averages, n_squares, n_steps, n_largest}, self, grads, averages, squares, largest, steps,
-                0, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);
+    return adam("_fused_adamw_", true, TD_ADAM_LISTS, 0, lr, TD_ADAM_NUMBERS);
 }
 
 int td_on_device__fused_adagrad_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_sums, td_tensor *const *sums,

@@ -10,15 +10,8 @@ TD_SOURCE(pool);
 
 static pool_values values_of(const td_pool_geometry *g)
 {
-    pool_values v = {.planes = g->planes, .in_total = g->in_total, .out_total = g->out_total, .divisor = g->divisor, .adaptive = g->adaptive,
-                     .include_pad = g->include_pad, .dims = g->dims};
-    memcpy(v.in, g->in, sizeof v.in);
-    memcpy(v.out, g->out, sizeof v.out);
-    memcpy(v.window, g->kernel, sizeof v.window);
-    memcpy(v.stride, g->stride, sizeof v.stride);
-    memcpy(v.padding, g->padding, sizeof v.padding);
-    memcpy(v.dilation, g->dilation, sizeof v.dilation);
-    return v;
+    return (pool_values){.planes = g->planes, .in_total = g->in_total, .out_total = g->out_total, TD_WINDOWS(g), .divisor = g->divisor,
+                         .adaptive = g->adaptive, .include_pad = g->include_pad, .dims = g->dims};
 }
 
 /* Sums by position are computed in `sums`. */

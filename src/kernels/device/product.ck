@@ -14,7 +14,7 @@
 
 #define PRODUCT_DIMS 6
 
-/* Strides in elements.  alpha and beta: as bits of the type that is computed in. */
+/* Strides in elements.  alpha and beta: of integers themselves, else bits of the type that is computed in. */
 typedef struct product_values {
     int64_t m, n, k, batch, splits, depth;      /* k is shared by `splits` groups, `depth` for each */
     int64_t a_row, a_column, b_row, b_column, c_row, c_column, c_batch, bias_row, bias_column, bias_batch;
@@ -32,13 +32,13 @@ typedef struct product_values {
 #ifndef TD_HOST
 #if !A_FLOATING
 #define FUSED(x, y, z) ((x) * (y) + (z))
-#define NUMBER(bits) ((A_C)(bits))
+#define FACTOR(x) ((A_C)(x))
 #elif WIDE
 #define FUSED(x, y, z) td_fma_f64(x, y, z)
-#define NUMBER(bits) td_bits_f64((uint64_t)(bits))
+#define FACTOR NUMBER
 #else
 #define FUSED(x, y, z) td_fma_f32(x, y, z)
-#define NUMBER(bits) td_bits_f32((uint32_t)(bits))
+#define FACTOR NUMBER
 #endif
 
 #define PER_M (TILE_M / GRID_M)
@@ -124,9 +124,9 @@ static int64_t batch_offset(const int64_t sizes[PRODUCT_DIMS], const int64_t str
 /* The element of c that a sum is for, with what is added to it. */
 static A finished(product_values v, A_C sum, GLOBAL const A *bias, int64_t batch, int64_t i, int64_t j)
 {
-    sum *= NUMBER(v.alpha);
+    sum *= FACTOR(v.alpha);
     if (v.has_bias)
-        sum += NUMBER(v.beta) * A_LOAD(bias[batch * v.bias_batch + i * v.bias_row + j * v.bias_column]);
+        sum += FACTOR(v.beta) * A_LOAD(bias[batch * v.bias_batch + i * v.bias_row + j * v.bias_column]);
     return A_STORE(sum);
 }
 

@@ -20,25 +20,6 @@ TD_SOURCE(random);
 
 enum { BLOCK = 256, MOST_BLOCKS = 132 * (2048 / BLOCK) };
 
-/* The largest number that random_() makes, from 0. */
-static uint64_t largest(td_dtype dtype)
-{
-    switch (dtype) {
-    case TD_BOOL: return 1;
-    case TD_U8: return UINT8_MAX;
-    case TD_I8: return INT8_MAX;
-    case TD_I16: return INT16_MAX;
-    case TD_U16: return UINT16_MAX;
-    case TD_I32: return INT32_MAX;
-    case TD_U32: return UINT32_MAX;
-    case TD_BF16: return 1 << 8;
-    case TD_F16: return 1 << 11;
-    case TD_F32: return 1 << 24;
-    case TD_F64: return UINT64_C(1) << 53;
-    default: return INT64_MAX;
-    }
-}
-
 int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tensor *each, double a, double b, int64_t from, int64_t to)
 {
     const td_dtype dtype = (td_dtype)out->dtype, of_each = each ? (td_dtype)each->dtype : TD_F32;
@@ -53,8 +34,8 @@ int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tenso
     case TD_FILL_DROPOUT: b = 1 / (1 - a), a = 1 - a; break;
     case TD_FILL_BERNOULLI: b = 1; break;
     case TD_FILL_GEOMETRIC: a = log1p(-a); break;
-    case TD_FILL_RANDOM: v.from = 0, v.range = (int64_t)(largest(dtype) + 1), longs = dtype == TD_I64 || dtype == TD_F64; break;
-    case TD_FILL_RANDOM_FROM: v.range = (int64_t)(largest(dtype) - (uint64_t)from + 1); longs = (uint64_t)v.range - 1 >= UINT64_C(1) << 28; break;
+    case TD_FILL_RANDOM: v.from = 0, v.range = (int64_t)((uint64_t)td_random_largest(dtype) + 1), longs = dtype == TD_I64 || dtype == TD_F64; break;
+    case TD_FILL_RANDOM_FROM: v.range = (int64_t)((uint64_t)td_random_largest(dtype) - (uint64_t)from + 1); longs = (uint64_t)v.range - 1 >= UINT64_C(1) << 28; break;
     case TD_FILL_RANDOM_FROM_TO: v.range = (int64_t)((uint64_t)to - (uint64_t)from); longs = (uint64_t)v.range - 1 >= UINT64_C(1) << 28; break;
     default: break;
     }

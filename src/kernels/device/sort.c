@@ -133,8 +133,9 @@ int td_on_device_topk(td_tensor *self, int64_t k, int64_t dim, bool largest, boo
     return first_of_rows(self, dim, self->ndim ? k : 1, largest, out0, out1);
 }
 
-/* One element of each row; `indices` may be TD_NONE. */
-static int one_of_rows(const char *kernel, int what, int64_t k, td_tensor *self, int64_t dim, td_tensor *values, td_tensor *indices)
+/* One element of each row, which a work item finds (td_launch_groups) or a group (td_launch_many); `indices` may be TD_NONE. */
+static int one_of_rows(const char *kernel, int64_t (*groups)(td_device device, int64_t n), int what, int64_t k, td_tensor *self, int64_t dim,
+                       td_tensor *values, td_tensor *indices)
 {
     const int d = td_wrap_dim(dim, self->ndim ? self->ndim : 1);
     sort_values v = {.n = self->ndim ? self->sizes[d] : 1, .k = k, .what = what, .indices = indices != TD_NONE};
@@ -151,28 +152,28 @@ static int one_of_rows(const char *kernel, int what, int64_t k, td_tensor *self,
     td_launch_of launch = launch_of(kernel, &v, x);
     td_tensor *const buffers[] = {x, o.keys, o.index, y, at};
     memcpy(launch.buffers, buffers, sizeof buffers);
-    launch.groups = !strcmp(kernel, "sort_mode") ? td_launch_many(x->device, v.rows) : td_launch_groups(x->device, v.rows);
+    launch.groups = groups(x->device, v.rows);
     return td_launch(&launch) || td_write_back(values, y) || (v.indices && td_write_back(indices, at)) ? -1 : 0;
 }
 int td_on_device_kthvalue(td_tensor *self, int64_t k, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
 {
     (void)keepdim;
-    return one_of_rows("sort_pick", PICK_KTH, k, self, dim, out0, out1);
+    return one_of_rows("sort_pick", td_launch_groups, PICK_KTH, k, self, dim, out0, out1);
 }
 int td_on_device_median_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
 {
     (void)keepdim;
-    return one_of_rows("sort_pick", PICK_MEDIAN, 0, self, dim, out0, out1);
+    return one_of_rows("sort_pick", td_launch_groups, PICK_MEDIAN, 0, self, dim, out0, out1);
 }
 int td_on_device_nanmedian_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
 {
     (void)keepdim;
-    return one_of_rows("sort_pick", PICK_NANMEDIAN, 0, self, dim, out0, out1);
+    return one_of_rows("sort_pick", td_launch_groups, PICK_NANMEDIAN, 0, self, dim, out0, out1);
 }
 int td_on_device_mode(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
 {
     (void)keepdim;
-    return one_of_rows("sort_mode", 0, 0, self, dim, out0, out1);
+    return one_of_rows("sort_mode", td_launch_many, 0, 0, self, dim, out0, out1);
 }
 
 /* Over all elements, as one row; of none it is left to the CPU. */
@@ -183,7 +184,7 @@ static int of_all(int what, td_tensor *self, td_tensor *out)
         return td_leave_to_cpu("no elements");
     TD_AUTO td_tensor *whole = td_make_contiguous(self);
     TD_AUTO td_tensor *flat = whole ? td_view_strided(whole, 1, &whole->numel, &one, 0) : NULL;
-    return flat ? one_of_rows("sort_pick", what, 0, flat, 0, out, TD_NONE) : -1;
+    return flat ? one_of_rows("sort_pick", td_launch_groups, what, 0, flat, 0, out, TD_NONE) : -1;
 }
 int td_on_device_median_all(td_tensor *self, td_tensor *out0) { return of_all(PICK_MEDIAN, self, out0); }
 int td_on_device_nanmedian_all(td_tensor *self, td_tensor *out0) { return of_all(PICK_NANMEDIAN, self, out0); }

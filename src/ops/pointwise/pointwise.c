@@ -402,25 +402,12 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
     return status;
 }
 
-/* On the CPU for a device that can't: operands are copied there, the result is copied back. */
-static int run_on_host(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
+/* On the CPU for a device that can't. */
+typedef struct host_loop { const td_pointwise *op; td_loop *loop; td_dtype common; const td_scalar *params; } host_loop;
+static int run_host_loop(void *context, td_tensor *const *in, td_tensor *out)
 {
-    td_tensor *here[TD_MAX_OPERANDS] = {NULL}, *result = td_host_copy(out);
-    int status = result ? 0 : -1;
-    int64_t bytes = result ? result->numel * (int64_t)td_itemsize(result) : 0;
-    for (int i = 0; i < op->n_in; i++)
-        bytes += td_is_outside(in[i]->device) ? in[i]->numel * (int64_t)td_itemsize(in[i]) : 0;
-    td_cpu_fallback_note(op->op, out->device, "its formula can't be printed for the device in these dtypes", bytes);
-    for (int i = 0; i < op->n_in && status == 0; i++) {
-        here[i] = in[i] == out ? td_tensor_retain(result) : td_is_outside(in[i]->device) ? td_host_copy(in[i]) : td_tensor_retain(in[i]);
-        status = here[i] ? 0 : -1;
-    }
-    if (status == 0)
-        status = run_loop(op, loop, common, here, result, params) || td_copy_elements(out, result) ? -1 : 0;
-    for (int i = 0; i < op->n_in; i++)
-        td_tensor_release(here[i]);
-    td_tensor_release(result);
-    return status;
+    const host_loop *h = context;
+    return run_loop(h->op, h->loop, h->common, in, out, h->params);
 }
 
 static int run_on_device(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
@@ -436,7 +423,9 @@ static int run_on_device(const td_pointwise *op, td_loop *loop, td_dtype common,
     else if (op->alpha && is_half(common))
         *bools = as_half(*params, common), numbers = bools;
     const int status = td_pointwise_on_device(op, common, in, numbers, out);
-    return status == TD_DECLINED ? run_on_host(op, loop, common, in, out, params) : status;
+    return status != TD_DECLINED ? status
+         : td_compute_on_host(op->op, "its formula can't be printed for the device in these dtypes", op->n_in, in, out, run_host_loop,
+                              &(host_loop){op, loop, common, params});
 }
 
 /* Fill the result, which has the shape of the operands' broadcast and what dtype follows from theirs. */

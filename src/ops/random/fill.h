@@ -22,6 +22,26 @@
 
 #include "tensor/tensor.h"
 
+/* ---- what random_() makes */
+
+/* How many bits the significand of a floating dtype has. */
+static inline int td_random_digits(td_dtype dtype) { return dtype == TD_F16 ? 11 : dtype == TD_BF16 ? 8 : dtype == TD_F32 ? 24 : 53; }
+
+/* The largest number, from 0: an integer dtype's own; of a floating one the last up to which it has all integers. */
+static inline int64_t td_random_largest(td_dtype dtype)
+{
+    switch (dtype) {
+    case TD_BOOL: return 1;
+    case TD_U8:   return UINT8_MAX;
+    case TD_I8:   return INT8_MAX;
+    case TD_I16:  return INT16_MAX;
+    case TD_U16:  return UINT16_MAX;
+    case TD_I32:  return INT32_MAX;
+    case TD_U32:  return UINT32_MAX;
+    default:      return td_dtype_is_floating(dtype) ? INT64_C(1) << td_random_digits(dtype) : INT64_MAX;
+    }
+}
+
 /* ---- on devices with programs: src/kernels/device/random.c.  The order of the bounded ones is known to random.ck. */
 typedef enum td_filling {
     TD_FILL_UNIFORM, TD_FILL_NORMAL, TD_FILL_LOG_NORMAL, TD_FILL_CAUCHY, TD_FILL_EXPONENTIAL, TD_FILL_GEOMETRIC, TD_FILL_BERNOULLI, TD_FILL_DROPOUT,

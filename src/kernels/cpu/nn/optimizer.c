@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include "kernels/cpu/nn/optimizer.h"
+#include "ops/nn/adam.h"
 
 enum { MOST = 5 };      /* tensors per parameter: itself, gradient, up to three of state */
 
@@ -136,30 +137,18 @@ static int adam(const char *op, bool decoupled, const int64_t *counts, td_tensor
     return 0;
 }
 
-#define ADAM(name, decoupled)                                                                                          \
-    int td_op_##name##_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_averages, \
-                        td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, int64_t n_largest,   \
-                        td_tensor *const *largest, int64_t n_steps, td_tensor *const *steps, double lr, double beta1,  \
-                        double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale, \
-                        td_tensor *found_inf)                                                                          \
-    {                                                                                                                  \
-        int64_t counts[] = {n_self, n_grads, n_averages, n_squares, n_steps, n_largest};                               \
-        return adam(#name "_", decoupled, counts, self, grads, averages, squares, largest, steps, lr, beta1, beta2,    \
-                    weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);                                      \
-    }                                                                                                                  \
-    int td_op_##name##_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,    \
-                                  int64_t n_averages, td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, \
-                                  int64_t n_largest, td_tensor *const *largest, int64_t n_steps, td_tensor *const *steps, \
-                                  td_tensor *lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, \
-                                  bool maximize, td_tensor *grad_scale, td_tensor *found_inf)                          \
-    {                                                                                                                  \
-        int64_t counts[] = {n_self, n_grads, n_averages, n_squares, n_steps, n_largest};                               \
-        double rate;                                                                                                   \
-        return number(lr, &rate) ? -1 : adam(#name "_", decoupled, counts, self, grads, averages, squares, largest, steps, rate, \
-                                             beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf); \
-    }
-ADAM(_fused_adam, false)
-ADAM(_fused_adamw, true)
+int td_op__fused_adam_(TD_ADAM_PARAMETERS(double)) { return adam("_fused_adam_", false, TD_ADAM_LISTS, lr, TD_ADAM_NUMBERS); }
+int td_op__fused_adamw_(TD_ADAM_PARAMETERS(double)) { return adam("_fused_adamw_", true, TD_ADAM_LISTS, lr, TD_ADAM_NUMBERS); }
+int td_op__fused_adam_tensor_lr_(TD_ADAM_PARAMETERS(td_tensor *))
+{
+    double rate;
+    return number(lr, &rate) ? -1 : adam("_fused_adam_", false, TD_ADAM_LISTS, rate, TD_ADAM_NUMBERS);
+}
+int td_op__fused_adamw_tensor_lr_(TD_ADAM_PARAMETERS(td_tensor *))
+{
+    double rate;
+    return number(lr, &rate) ? -1 : adam("_fused_adamw_", true, TD_ADAM_LISTS, rate, TD_ADAM_NUMBERS);
+}
 
 int td_op__fused_sgd_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,
                                 int64_t n_buffers,

@@ -18,27 +18,9 @@ const char *td_random_type_name(td_dtype dtype)
     return dtype >= 0 && dtype < TD_DTYPES && names[dtype] ? names[dtype] : td_dtype_name(dtype);
 }
 
-/* How many bits the significand of a floating dtype has. */
-static int digits(td_dtype dtype)
-{
-    return dtype == TD_F16 ? 11 : dtype == TD_BF16 ? 8 : dtype == TD_F32 ? 24 : 53;
-}
-static int64_t largest(td_dtype dtype)
-{
-    switch (dtype) {
-    case TD_BOOL: return 1;
-    case TD_U8:   return UINT8_MAX;
-    case TD_I8:   return INT8_MAX;
-    case TD_I16:  return INT16_MAX;
-    case TD_U16:  return UINT16_MAX;
-    case TD_I32:  return INT32_MAX;
-    case TD_U32:  return UINT32_MAX;
-    default:      return INT64_MAX;
-    }
-}
 static int64_t smallest(td_dtype dtype)
 {
-    return td_dtype_is_signed(dtype) ? -largest(dtype) - 1 : 0;
+    return td_dtype_is_signed(dtype) ? -td_random_largest(dtype) - 1 : 0;
 }
 
 /* ---- remainders */
@@ -93,12 +75,9 @@ int td_fill_random(td_generator *g, td_dtype dtype, void *out, int64_t n)
 {
     if (n == 0)
         return 0;
-    if (td_dtype_is_floating(dtype))
-        fill_range(g, dtype, out, n, (UINT64_C(1) << digits(dtype)) + 1, 0, dtype == TD_F64);
-    else if (dtype <= TD_I64)
-        fill_range(g, dtype, out, n, (uint64_t)largest(dtype) + 1, 0, dtype == TD_I64);
-    else
+    if (dtype > TD_I64 && !td_dtype_is_floating(dtype))
         return td_random_no_kernel("random_kernel_cpu", dtype);
+    fill_range(g, dtype, out, n, (uint64_t)td_random_largest(dtype) + 1, 0, dtype == TD_F64 || dtype == TD_I64);
     return 0;
 }
 
@@ -118,7 +97,7 @@ static int64_t through(td_dtype dtype, int64_t x)
 static int64_t spacing(td_dtype dtype, int64_t x)
 {
     uint64_t magnitude = x < 0 ? -(uint64_t)x : (uint64_t)x;
-    int log = magnitude ? 63 - __builtin_clzll(magnitude) : 0, shift = log - digits(dtype) + 1;
+    int log = magnitude ? 63 - __builtin_clzll(magnitude) : 0, shift = log - td_random_digits(dtype) + 1;
     return shift >= 0 ? (int64_t)(UINT64_C(1) << shift) : 0;
 }
 /* Large integers are rounded when stored in a floating dtype; move the bounds inwards so that none leaves them. */
@@ -141,8 +120,8 @@ static int check_bounds(td_dtype dtype, int64_t from, int64_t last)
         double max = dtype == TD_F16 ? 65504.0 : 0x1p64;      /* the others hold any int64 */
         from_fits = fabs((double)from) <= max, last_fits = fabs((double)last) <= max;
     } else {
-        from_fits = from >= smallest(dtype) && from <= largest(dtype);
-        last_fits = last >= smallest(dtype) && last <= largest(dtype);
+        from_fits = from >= smallest(dtype) && from <= td_random_largest(dtype);
+        last_fits = last >= smallest(dtype) && last <= td_random_largest(dtype);
     }
     if (!from_fits)
         return td_error(TD_E_RUNTIME, "from is out of bounds for %s: random_ got from=%lld", td_random_type_name(dtype),
@@ -151,7 +130,7 @@ static int check_bounds(td_dtype dtype, int64_t from, int64_t last)
         return td_error(TD_E_RUNTIME, "to - 1 is out of bounds for %s: random_ got to - 1 = %lld", td_random_type_name(dtype),
                         (long long)last);
     /* Beyond the significand not every integer is a value. */
-    int digits = dtype == TD_F64 ? 53 : dtype == TD_F32 ? 24 : dtype == TD_F16 ? 11 : dtype == TD_BF16 ? 8 : 63;
+    int digits = td_dtype_is_floating(dtype) ? td_random_digits(dtype) : 63;
     const char *which[] = {fabs((double)from) > ldexp(1, digits) ? "from" : NULL, fabs((double)last) > ldexp(1, digits) ? "to - 1" : NULL};
     for (int i = 0; i < 2 && digits < 63; i++)
         if (which[i] && td_warn("%s is out of bounds [-(2^%d), 2^%d]. Due to precision limitations %s can support discrete uniform "
@@ -201,9 +180,8 @@ int td_fill_random_from(td_generator *g, td_dtype dtype, void *out, int64_t n, i
         fill_range(g, dtype, out, n, 0, 0, true);
         return 0;
     }
-    int64_t last = dtype == TD_U64 ? -1 : largest(dtype);      /* uint64's largest isn't an int64: refused below */
+    int64_t last = dtype == TD_U64 ? -1 : td_random_largest(dtype);      /* uint64's largest isn't an int64: refused below */
     if (td_dtype_is_floating(dtype)) {
-        last = INT64_C(1) << digits(dtype);
         from = round_from(dtype, from);
         if (from >= last)
             return td_error(TD_E_RUNTIME, "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' "
@@ -270,12 +248,12 @@ int td_fill_randperm(td_generator *g, td_dtype dtype, void *out, int64_t n)
     if (n < 0)
         return td_error(TD_E_RUNTIME, "randperm: n must be non-negative, got %lld", (long long)n);
     if (td_dtype_is_floating(dtype)) {
-        if (dtype != TD_BF16 && n > (INT64_C(1) << digits(dtype)) + 1)
+        if (dtype != TD_BF16 && n > (INT64_C(1) << td_random_digits(dtype)) + 1)
             return td_error(TD_E_RUNTIME, "n cannot be greater than %s for %s type.", limits[dtype - TD_F16].limit,
                             limits[dtype - TD_F16].name);
     } else if (dtype == TD_BOOL || dtype > TD_I64) {
         return td_random_no_kernel("randperm", dtype);
-    } else if (n - 1 > largest(dtype)) {
+    } else if (n - 1 > td_random_largest(dtype)) {
         return td_error(TD_E_RUNTIME, "value cannot be converted to type %s_t without overflow: randperm got n=%lld",
                         td_dtype_name(dtype), (long long)n);
     }
