@@ -83,6 +83,16 @@ def test_elementwise_operators_and_copies_are_the_cpus(fake):
     """)
 
 
+def test_asking_whether_there_is_one_loads_it(fake):
+    fake("""
+        from tede.cuda import is_available
+        assert is_available() and tede.cuda.is_available() and tede.cuda.device_count() == 2 and tede.cuda.get_device_name(1) == "Fake 1"
+    """)
+    fake("assert tede.cuda.device_count() == 2 and tede.cuda.get_device_name() == 'Fake 0'")
+    fake("assert tede.backends.cudnn.version() == 99999")
+    fake("assert not tede.cuda.is_available() and tede.cuda.device_count() == 0 and tede.backends.cudnn.version() is None", FAKE_CUDA_NONE="1")
+
+
 def test_the_first_use_loads_it_and_gradients_run_on_a_worker(fake):
     fake("""
         x = tede.arange(4., device="cuda", requires_grad=True)

@@ -1,4 +1,5 @@
-"""CUDA, truthfully: there is no device here. Queries are answered, requests fail with PyTorch's words (see _compat/names.txt)."""
+"""CUDA before its device is loaded, and where there is none: queries are answered, requests fail with PyTorch's words (see _compat/names.txt). Asking
+whether there is one loads it, and then tede.cuda is the device's module (_devices.py)."""
 from contextlib import contextmanager as _contextmanager
 import sys as _sys
 
@@ -6,6 +7,26 @@ from tede import _C
 from tede._C import OutOfMemoryError  # noqa: F401
 from tede._compat import fill as _fill
 from tede._titles import TITLES as _TITLES
+
+
+def _device():
+    """The device's module, or None."""
+    from tede import _devices
+    try:
+        return _devices.loaded.get("cuda") or _devices.load_device("cuda")
+    except RuntimeError:
+        return None
+
+
+def is_available():
+    """Whether there is a CUDA device."""
+    module = _device()
+    return module is not None and module.is_available()
+
+
+def device_count():
+    module = _device()
+    return module.device_count() if module else 0
 
 
 class CudaError(RuntimeError):
