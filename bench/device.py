@@ -319,7 +319,7 @@ def measure(name, libs, budget):
         results.append(np.array(result.detach().cpu().float().numpy()).ravel()[:1 << 20])
         first.append(time.perf_counter() - start)
         made.append(call)
-    for lib, call in zip(libs, made):
+    for call in made:
         for _ in range(3):
             call()
     counts = [max(1, min(2000, int(budget / 5 / max(seconds(lib, call, 2), 1e-6)))) for lib, call in zip(libs, made)]

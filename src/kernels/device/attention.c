@@ -1,14 +1,17 @@
-/* Attention on devices: attention.ck. */
+/* Attention on devices: attention.ck, and attention_tiles.ck where matrix units take the dtype. */
 #include "calls_kernels_device_attention.h"
 #include "kernels/device/kernel.h"
 #define TD_HOST
 #include "kernels/device/attention.ck"
 
+#include <limits.h>
 #include <string.h>
 
 TD_SOURCE(attention);
+TD_SOURCE(attention_tiles);
 
-enum { MOST_LANES = 256 };
+/* By tiles, forward a group of 8 warps has the registers for 128 rows, backward one of 4 for 64. */
+enum { MOST_LANES = 256, FORWARD_LANES = 256, BACKWARD_LANES = 128, CHUNK = 8, CHUNK_BYTES = 16 };
 
 static head_strides strides_of(const td_tensor *x)
 {
@@ -29,6 +32,51 @@ static attention_values values_of(const td_attention_geometry *g, td_tensor *que
     else
         memcpy(&v.scale, &(float){(float)g->scale}, sizeof(float));
     return v;
+}
+
+/* Whether attention_tiles.ck takes the call: queries, keys, values and gradients of results are in rows of whole chunks, or will be (in_chunks). */
+static bool by_tiles(const td_attention_geometry *geometry, const attention_values *v, td_tensor *query)
+{
+    const td_device_properties *properties = td_device_known(query->device);
+    return properties && properties->dialect == TD_DIALECT_CUDA && properties->major >= 8 &&
+           (query->dtype == TD_F16 || query->dtype == TD_BF16) && v->width % CHUNK == 0 && v->value_width % CHUNK == 0 && v->width <= 128 &&
+           v->value_width <= 128 && v->queries < INT_MAX - 128 && v->keys < INT_MAX - 128 && geometry->scale > 0;
+}
+
+/* The tensor itself where rows start at multiples of a chunk, else a copy. */
+static td_tensor *in_chunks(td_tensor *x)
+{
+    bool takes = x->strides[3] == 1 && (uintptr_t)x->data % CHUNK_BYTES == 0;
+    for (int d = 0; d < 3; d++)
+        takes &= x->strides[d] % CHUNK == 0;
+    td_tensor *copy = takes ? td_tensor_retain(x) : td_tensor_new(4, x->sizes, (td_dtype)x->dtype, x->device);
+    if (copy && !takes && td_copy_elements(copy, x)) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+/* Results are stored two elements at a time. */
+static bool in_pairs(const td_tensor *x)
+{
+    return x->strides[3] == 1 && (uintptr_t)x->data % 4 == 0 && x->strides[0] % 2 == 0 && x->strides[1] % 2 == 0 && x->strides[2] % 2 == 0;
+}
+
+static int run_tiles(const char *kernel, const attention_values *v, td_tensor *mask, int64_t n_heads, int64_t n, int lanes, td_tensor *const buffers[9])
+{
+    const td_dtype dtype = (td_dtype)buffers[0]->dtype;
+    const td_device device = buffers[0]->device;
+    const int64_t depth = v->width > 64 || v->value_width > 64 ? 128 : 64, rows = lanes / 2;
+    td_launch_of launch = {
+        .source = td_source_attention_tiles, .kernel = kernel, TD_VALUES(*v), .lanes = lanes,
+        .types = {{"A", dtype}, {"M", (td_dtype)(mask == TD_NONE ? dtype : mask->dtype)}},
+        .numbers = {{"D", depth}, {"COLUMNS", depth == 64 ? 64 : 32}, {"MASK", mask == TD_NONE ? 0 : mask->dtype == TD_BOOL ? 1 : 2}, {"WIDE", 0},
+                    {"BRAIN", dtype == TD_BF16}, {"BLOCKS", lanes == FORWARD_LANES && depth == 128 ? 1 : 2}},
+        .groups = n_heads ? v->batch * n_heads * ((n + rows - 1) / rows) : td_launch_groups(device, 8 * n),
+    };
+    memcpy(launch.buffers, buffers, 9 * sizeof *buffers);
+    return td_launch(&launch);
 }
 
 /* With a group for each block of `rows` queries or keys of `heads` heads, or, without heads, `rows` work items. */
@@ -57,10 +105,16 @@ static int run(const char *kernel, const attention_values *v, td_tensor *mask, i
 int td_on_device_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, const td_attention_geometry *geometry, td_tensor *out0,
                            td_tensor *out1)
 {
-    const attention_values v = values_of(geometry, query, key, value, mask, out0);
+    attention_values v = values_of(geometry, query, key, value, mask, out0);
     if (!geometry->kv_heads)
         return 0;
-    return run("attention_forward", &v, mask, v.heads, v.queries, (td_tensor *[9]){query, key, value, mask, out0, out1});
+    if (!by_tiles(geometry, &v, query) || !in_pairs(out0))
+        return run("attention_forward", &v, mask, v.heads, v.queries, (td_tensor *[9]){query, key, value, mask, out0, out1});
+    TD_AUTO td_tensor *q = in_chunks(query), *k = in_chunks(key), *x = in_chunks(value);
+    if (!q || !k || !x)
+        return -1;
+    v.q = strides_of(q), v.k = strides_of(k), v.v = strides_of(x);
+    return run_tiles("attention_forward", &v, mask, v.heads, v.queries, FORWARD_LANES, (td_tensor *[9]){q, k, x, mask, out0, out1});
 }
 
 int td_on_device_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, td_tensor *result,
@@ -74,7 +128,15 @@ int td_on_device_attention_backward(td_tensor *grad, td_tensor *query, td_tensor
     TD_AUTO td_tensor *l = td_make_contiguous(lse), *delta = td_tensor_new(1, &rows, (td_dtype)lse->dtype, query->device);
     if (!l || !delta)
         return -1;
-    return run("attention_delta", &v, mask, 0, rows, (td_tensor *[9]){grad, result, delta}) ||
-           run("attention_queries", &v, mask, v.heads, v.queries, (td_tensor *[9]){query, key, value, mask, grad, l, delta, out0}) ||
-           run("attention_keys", &v, mask, v.kv_heads, v.keys, (td_tensor *[9]){query, key, value, mask, grad, l, delta, out1, out2}) ? -1 : 0;
+    if (!by_tiles(geometry, &v, query) || !in_pairs(out0) || !in_pairs(out1) || !in_pairs(out2))
+        return run("attention_delta", &v, mask, 0, rows, (td_tensor *[9]){grad, result, delta}) ||
+               run("attention_queries", &v, mask, v.heads, v.queries, (td_tensor *[9]){query, key, value, mask, grad, l, delta, out0}) ||
+               run("attention_keys", &v, mask, v.kv_heads, v.keys, (td_tensor *[9]){query, key, value, mask, grad, l, delta, out1, out2}) ? -1 : 0;
+    TD_AUTO td_tensor *q = in_chunks(query), *k = in_chunks(key), *x = in_chunks(value), *g = in_chunks(grad), *r = in_chunks(result);
+    if (!q || !k || !x || !g || !r)
+        return -1;
+    v.q = strides_of(q), v.k = strides_of(k), v.v = strides_of(x), v.grad = strides_of(g), v.out = strides_of(r);
+    return run_tiles("attention_delta", &v, mask, 0, rows, BACKWARD_LANES, (td_tensor *[9]){g, r, delta}) ||
+           run_tiles("attention_queries", &v, mask, v.heads, v.queries, BACKWARD_LANES, (td_tensor *[9]){q, k, x, mask, g, l, delta, out0}) ||
+           run_tiles("attention_keys", &v, mask, v.kv_heads, v.keys, BACKWARD_LANES, (td_tensor *[9]){q, k, x, mask, g, l, delta, out1, out2}) ? -1 : 0;
 }

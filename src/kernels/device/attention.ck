@@ -8,13 +8,7 @@
  * A: the dtype; M: the mask's, if MASK is 1 (bool) or 2 (added); D: the widths, rounded up; SLICE: rows of D elements that are loaded at a time;
  * WIDE: whether A is float64. */
 #include "kernels/device/group.ck"
-
-typedef struct head_strides { int64_t batch, head, row, column; } head_strides;
-typedef struct attention_values {
-    int64_t batch, heads, kv_heads, queries, keys, width, value_width, mask[4], scale;
-    head_strides q, k, v, out, grad, dq, dk, dv;
-    int64_t causal;
-} attention_values;
+#include "kernels/device/attention_values.ck"
 
 #ifndef TD_HOST
 #if WIDE

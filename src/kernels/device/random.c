@@ -6,8 +6,8 @@
  * distributions: blocks of 256 threads, one for each element as long as there are no more than a GPU of 132 multiprocessors with 2048
  * threads runs at a time (an H100); element i is then the first number of thread i.  Of more elements a thread has several, so many threads
  * apart.  The number of threads is part of the stream, not of how it is computed, so all devices draw the same; PyTorch's depends on the GPU.
- * What is drawn otherwise than there: dropout's masks and bernoulli with probabilities for each element (the same layout as all others),
- * randperm, and multinomial with replacement. */
+ * What is drawn otherwise than there: bernoulli with probabilities for each element (the same layout as all others), randperm, and multinomial
+ * with replacement. */
 #include "calls_kernels_device_random.h"
 #include <math.h>
 #include "base/random.h"
@@ -32,7 +32,7 @@ int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tenso
         return td_leave_to_cpu(td_dtype_name(dtype));
     switch (kind) {
     case TD_FILL_DROPOUT: b = 1 / (1 - a), a = 1 - a; break;
-    case TD_FILL_BERNOULLI: b = 1; break;
+    case TD_FILL_BERNOULLI: case TD_FILL_KEPT: b = 1; break;
     case TD_FILL_GEOMETRIC: a = log1p(-a); break;
     case TD_FILL_RANDOM: v.from = 0, v.range = (int64_t)((uint64_t)td_random_largest(dtype) + 1), longs = dtype == TD_I64 || dtype == TD_F64; break;
     case TD_FILL_RANDOM_FROM: v.range = (int64_t)((uint64_t)td_random_largest(dtype) - (uint64_t)from + 1); longs = (uint64_t)v.range - 1 >= UINT64_C(1) << 28; break;
@@ -47,11 +47,13 @@ int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tenso
     if (td_random_reserve(g ? g : td_device_generator(out->device), 4 * (uint64_t)rounds, &seed, &offset))
         return -1;
     v.seed = (int64_t)seed, v.round = (int64_t)(offset / 4);
-    const int code = kind >= TD_FILL_RANDOM && kind != TD_FILL_EACH ? TD_FILL_RANDOM : kind == TD_FILL_DROPOUT ? TD_FILL_BERNOULLI : (int)kind;
+    const bool packs = kind == TD_FILL_DROPOUT || kind == TD_FILL_KEPT;
+    const int64_t pack = !packs || v.n % 2 ? 1 : v.n % 4 || number == 2 ? 2 : 4;
+    const int code = kind >= TD_FILL_RANDOM && kind != TD_FILL_EACH ? TD_FILL_RANDOM : packs ? TD_FILL_BERNOULLI : (int)kind;
     td_launch_of launch = {
         .source = td_source_random, .kernel = "fill_random", TD_VALUES(v), .groups = td_launch_groups(out->device, v.units),
         .types = {{"A", dtype}, {"P", of_each}, {"U", wide ? TD_F64 : TD_F32}},
-        .numbers = {{"KIND", code == TD_FILL_RANDOM ? 8 : code == TD_FILL_EACH ? 9 : code}, {"WIDE", wide}, {"LONG", longs}},
+        .numbers = {{"KIND", code == TD_FILL_RANDOM ? 8 : code == TD_FILL_EACH ? 9 : code}, {"WIDE", wide}, {"LONG", longs}, {"PACK", pack}},
         .buffers = {out, each ? each : TD_NONE},
     };
     return td_launch(&launch);

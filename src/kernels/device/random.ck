@@ -1,7 +1,8 @@
 /* Random numbers of a counter: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), in cuRAND's and PyTorch's
  * layout: Note [Streams of devices] in random.c.  A work item makes the numbers of one counter, four, or two of 53 or 64 bits.
  *
- * A: the result's dtype; P: of probabilities; U: float, or double if A or P is (WIDE).  KIND: td_filling.  LONG: integers of 64 bits. */
+ * A: the result's dtype; P: of probabilities; U: float, or double if A or P is (WIDE).  KIND: td_filling.  LONG: integers of 64 bits.  PACK: how
+ * many neighbours get numbers of one counter. */
 #include "kernels/device/group.ck"
 
 /* a and b as bits of U: NUMBER in group.ck. */
@@ -73,7 +74,7 @@ static A made(const uint32_t *word, int k, U a, U b)
 #elif KIND == 5
     return A_STORE((A_C)U_ceil(U_log(unit(word, k)) / a));
 #else
-    return unit(word, k) <= a ? A_STORE((A_C)b) : A_STORE((A_C)0);
+    return unit(word, k) < a ? A_STORE((A_C)b) : A_STORE((A_C)0);
 #endif
 }
 #endif
@@ -91,7 +92,7 @@ KERNEL fill_random(BUFFER(out), BUFFER(each), VALUES(random_values, v))
         uint32_t word[4];
         philox((uint64_t)v.seed, (uint64_t)(v.round + round), (uint64_t)thread, word);
         for (int k = 0; k < EACH; k++) {
-            const int64_t i = (round * EACH + k) * v.threads + thread;
+            const int64_t i = ((round * (EACH / PACK) + k / PACK) * v.threads + thread) * PACK + k % PACK;
             if (i >= v.n)
                 break;
 #if KIND == 8

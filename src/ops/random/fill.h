@@ -44,7 +44,8 @@ static inline int64_t td_random_largest(td_dtype dtype)
 
 /* ---- on devices with programs: src/kernels/device/random.c.  The order of the bounded ones is known to random.ck. */
 typedef enum td_filling {
-    TD_FILL_UNIFORM, TD_FILL_NORMAL, TD_FILL_LOG_NORMAL, TD_FILL_CAUCHY, TD_FILL_EXPONENTIAL, TD_FILL_GEOMETRIC, TD_FILL_BERNOULLI, TD_FILL_DROPOUT,
+    TD_FILL_UNIFORM, TD_FILL_NORMAL, TD_FILL_LOG_NORMAL, TD_FILL_CAUCHY, TD_FILL_EXPONENTIAL, TD_FILL_GEOMETRIC, TD_FILL_BERNOULLI,
+    TD_FILL_KEPT, TD_FILL_DROPOUT,              /* dropout's masks, of bool and as factors */
     TD_FILL_RANDOM, TD_FILL_RANDOM_FROM, TD_FILL_RANDOM_FROM_TO,
     TD_FILL_EACH,           /* bernoulli with a probability for each element */
 } td_filling;

@@ -40,6 +40,7 @@ static int fill_exponential(const draw *d, td_dtype t, void *out, int64_t n)
 }
 static int fill_geometric(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_geometric(d->g, t, out, n, d->a); }
 static int fill_bernoulli(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_bernoulli(d->g, t, out, n, d->a); }
+static int fill_kept(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_bernoulli(d->g, t, out, n, d->a); }
 static int fill_dropout(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_dropout(d->g, t, out, n, d->a); }
 static int fill_random(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_random(d->g, t, out, n); }
 static int fill_from(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_random_from(d->g, t, out, n, d->from); }
@@ -87,8 +88,8 @@ static td_filling filling_of(filler *f)
     static const struct { filler *f; td_filling kind; } of[] = {
         {fill_uniform, TD_FILL_UNIFORM}, {fill_normal, TD_FILL_NORMAL}, {fill_normal_each, TD_FILL_NORMAL}, {fill_log_normal, TD_FILL_LOG_NORMAL},
         {fill_cauchy, TD_FILL_CAUCHY}, {fill_exponential, TD_FILL_EXPONENTIAL}, {fill_geometric, TD_FILL_GEOMETRIC},
-        {fill_bernoulli, TD_FILL_BERNOULLI}, {fill_dropout, TD_FILL_DROPOUT}, {fill_random, TD_FILL_RANDOM}, {fill_from, TD_FILL_RANDOM_FROM},
-        {fill_from_to, TD_FILL_RANDOM_FROM_TO},
+        {fill_bernoulli, TD_FILL_BERNOULLI}, {fill_kept, TD_FILL_KEPT}, {fill_dropout, TD_FILL_DROPOUT}, {fill_random, TD_FILL_RANDOM},
+        {fill_from, TD_FILL_RANDOM_FROM}, {fill_from_to, TD_FILL_RANDOM_FROM_TO},
     };
     int i = 0;
     while (of[i].f != f)
@@ -622,10 +623,12 @@ static int factors(td_tensor *input, double p, bool train, bool feature, bool al
     }
     if (check_channels(input, feature) || check_kept(input))
         return -1;
+    const bool by_operators = td_transform_level() || (td_is_outside(input->device) && (feature || alpha || !td_has_programs(input->device) ||
+                                                                                         !td_dtype_is_floating((td_dtype)input->dtype)));
     TD_AUTO td_tensor *noise =
-        td_transform_level() || td_is_outside(input->device) ? noise_by_operators(input, p, feature, alpha)
-                             : filled("dropout", noise_for(input, feature), alpha ? fill_bernoulli : fill_dropout,
-                                      &(draw){.a = alpha ? 1 - p : p});
+        by_operators ? noise_by_operators(input, p, feature, alpha)
+                     : filled("dropout", noise_for(input, feature), alpha ? fill_bernoulli : fill_dropout,
+                              &(draw){.a = alpha ? 1 - p : p});
     if (!noise)
         return -1;
     if (!alpha) {
@@ -696,7 +699,7 @@ int td_op_native_dropout(td_tensor **results, td_tensor *input, double p, const 
         return results[1] ? 0 : -1;
     }
     TD_AUTO td_tensor *mask = td_empty_like(input, TD_BOOL, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
-    if (!mask || (drops ? fill("native_dropout", mask, fill_bernoulli, &(draw){.a = 1 - p})
+    if (!mask || (drops ? fill("native_dropout", mask, fill_kept, &(draw){.a = 1 - p})
                         : td_fill_value(mask, td_bool(true))))
         return -1;
     TD_AUTO td_tensor *kept = td_mul(input, mask);

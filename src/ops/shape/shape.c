@@ -593,13 +593,26 @@ static int check_strided(const td_tensor *x, int64_t n, const int64_t *size, int
                                td_shape_str((int)n, size, a), td_shape_str(x->ndim, x->sizes, b));
 }
 
+/* add_at over all of grad.  A device adds by the numbers of the elements, which a view of 0, 1, 2, ... has. */
+static int add_strided(td_tensor *flat, int64_t offset, td_tensor *grad, const int64_t *strides)
+{
+    if (!grad->numel || flat->device.type == TD_META)
+        return 0;
+    if (flat->device.type == TD_CPU)
+        return add_at(flat, offset, grad, strides, 0, 0);
+    TD_AUTO td_tensor *numbers = td_arange(td_int(flat->numel), TD_I64, flat->device);
+    TD_AUTO td_tensor *seen = numbers ? td_as_strided(numbers, grad->ndim, grad->sizes, grad->ndim, strides, &offset) : NULL;
+    TD_AUTO td_tensor *index = seen ? td_reshape(seen, 1, &grad->numel) : NULL, *from = td_reshape(grad, 1, &grad->numel);
+    return index && from ? td_index_add_(flat, 0, index, from, td_int(1)) : -1;
+}
+
 /* How often each element of the base was written, as a tensor of its shape and the gradient's dtype.  Counted by add_at, too, with ones
  * for a gradient. */
 static td_tensor *times_written(const stretch *s, td_tensor *like, int64_t n, const int64_t *size, const int64_t *stride)
 {
     TD_AUTO td_tensor *count = td_zeros(1, &s->span, like->dtype, like->device);
     TD_AUTO td_tensor *ones = td_ones(n, size, like->dtype, like->device);
-    if (!count || !ones || (like->device.type != TD_META && add_at(count, s->base, ones, stride, 0, 0)))
+    if (!count || !ones || add_strided(count, s->base, ones, stride))
         return NULL;
     return td_as_strided(count, n, size, n, stride, &s->base);
 }
@@ -617,7 +630,7 @@ td_tensor *td_op_as_strided_backward(td_tensor *grad, int64_t n_base, const int6
     if (!grad->numel)
         return td_zeros(n_base, base_size, grad->dtype, grad->device);
     TD_AUTO td_tensor *flat = td_zeros(1, &s.span, grad->dtype, grad->device);
-    if (!flat || (grad->device.type != TD_META && add_at(flat, s.view, grad, stride, 0, 0)))
+    if (!flat || add_strided(flat, s.view, grad, stride))
         return NULL;
     TD_AUTO td_tensor *seen = td_as_strided(flat, n_base, base_size, n_base, base_stride, &s.base);
     if (!s.overlaps)
@@ -643,7 +656,7 @@ td_tensor *td_op_as_strided_through(td_tensor *self, int64_t n_base, const int64
     } else {
         share = td_tensor_retain(self);
     }
-    if (!flat || !share || (self->numel && self->device.type != TD_META && add_at(flat, s.base, share, base_stride, 0, 0)))
+    if (!flat || !share || add_strided(flat, s.base, share, base_stride))
         return NULL;
     TD_AUTO td_tensor *seen = td_as_strided(flat, n_size, size, n_size, stride, &s.view);
     return td_clone_format(seen, TD_CONTIGUOUS_FORMAT);

@@ -67,3 +67,31 @@ def test_wide_heads_are_left_to_the_cpu(agrees):
 def test_nothing(agrees):
     for sizes in ((0, 2, 3, 4, 8), (2, 2, 0, 4, 8), (2, 2, 3, 0, 8)):
         agrees(attend, *operands(*sizes))
+
+
+HALF = {"rtol": 2e-2, "atol": 2e-2}
+
+
+@pytest.mark.parametrize("dtype", [tede.float16, tede.bfloat16])
+@pytest.mark.parametrize("sizes", [(1, 2, 70, 140, 64), (2, 1, 130, 67, 24), (1, 1, 65, 65, 128), (1, 1, 40, 90, 64, 80), (1, 1, 3, 1, 8)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_halves(agrees, dtype, sizes, causal):
+    agrees(lambda q, k, v: attend(q, k, v, is_causal=causal), *operands(*sizes, dtype=dtype), **HALF)
+
+
+def test_halves_with_masks_and_shared_keys(agrees):
+    q, k, v = operands(2, 4, 40, 70, 16, kv_heads=2, dtype=tede.bfloat16)
+    mask = tede.rand(2, 1, 40, 70) < 0.6
+    mask[:, :, 5] = False
+    for m in (mask, tede.randn(4, 1, 70).bfloat16()):
+        agrees(lambda q, k, v, m: attend(q, k, v, m, enable_gqa=True), q, k, v, m, **HALF)
+    agrees(lambda q, k, v: attend(q, k, v, enable_gqa=True, is_causal=True, scale=0.3), q, k, v, **HALF)
+
+
+def test_halves_that_lie_elsewhere(agrees):
+    """Parts of one tensor, as transformers make them; rows that don't start at multiples of 16 bytes."""
+    x = some(2, 40, 3, 3, 16, dtype=tede.bfloat16)
+    agrees(lambda x: attend(*(x[:, :, i].transpose(1, 2) for i in range(3)), is_causal=True), x, **HALF)
+    y = some(1, 2, 70, 20, dtype=tede.float16)
+    agrees(lambda y: attend(y[..., 1:17], y[..., 2:18], y[..., 4:]), y, **HALF)
+    agrees(lambda y: attend(y[..., :18], y[..., :18], y[..., :18]), y, **HALF)

@@ -22,3 +22,10 @@ def test_devices_must_agree(device):
     x = tede.ones(2, 2)
     with pytest.raises(RuntimeError, match="same device"):
         tede.cat([x, x.to(device)])
+
+
+@pytest.mark.parametrize("view", [lambda x: x[..., 1:4], lambda x: x[1], lambda x: x[::2, 1], lambda x: x.diagonal(), lambda x: x.unfold(2, 3, 2),
+                                  lambda x: x.as_strided((3, 4), (1, 1), 2), lambda x: x[:1].expand(3, 5, 6).as_strided((5,), (1,)),
+                                  lambda x: x.unbind(1)[2], lambda x: x.split(2)[1], lambda x: x.mT[:, 2:]])
+def test_gradients_of_views(agrees, view):
+    agrees(view, tede.randn(4, 5, 6, requires_grad=True))

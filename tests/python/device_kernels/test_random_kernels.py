@@ -153,3 +153,14 @@ def test_samples(device):
         with pytest.raises(RuntimeError, match=words):
             tede.multinomial(tede.tensor(bad, device=device), 1)
     assert sorted(tede.randperm(1000, device=device).tolist()) == list(range(1000))
+
+
+@pytest.mark.parametrize("n, pack", [(1200, 4), (1202, 2), (1201, 1)])
+def test_dropout_gives_neighbours_numbers_of_one_counter(device, n, pack):
+    tede.manual_seed(11)
+    kept = tede.nn.functional.dropout(tede.ones(n, device=device), 0.3).cpu() != 0
+    threads = 256 * ((n + 255) // 256)
+    for i in [*range(20), *range(n - 20, n)]:
+        row, thread = divmod(i // pack, threads)
+        word = philox(11, thread, row // (4 // pack))[row % (4 // pack) * pack + i % pack]
+        assert kept[i].item() == ((word + 0.5) / 2**32 < 0.7)
