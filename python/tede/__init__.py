@@ -144,6 +144,8 @@ def __getattr__(name: str) -> "Any":
         value = _sys.modules[__name__]
     elif name == "ops":
         value = _import("tede._ops").ops
+    elif name == "__all__":             # what a star takes: all but the modules, with what is loaded when it is named
+        return [n for n in __dir__() if n[0] != "_" and n != "TYPE_CHECKING" and type(globals().get(n)) is not type(_sys) and n not in _SUBMODULES]
     elif not name.startswith("_") and _C._registered(name) is not None:
         value = _C._registered(name)        # a dtype or layout from outside
     else:

@@ -14,6 +14,8 @@ import warnings
 import tede
 from tede import _C
 
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
 _state = threading.local()
 _defaults = {"cpu": _C.bfloat16, "cuda": _C.float16, "xpu": _C.bfloat16, "mps": _C.float16, "hpu": _C.bfloat16,
              "mtia": _C.bfloat16, "ipu": _C.float16, "xla": _C.bfloat16}

@@ -4,6 +4,10 @@ from tede._C import Tensor
 from tede._once import warn_once
 from tede._override import overridable, overridable_members
 
+__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod", "cdist",
+           "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank", "tensordot",
+           "unique", "unique_consecutive", "unravel_index"]
+
 _F = _C._functions
 _O = _C._operators
 

@@ -1,6 +1,8 @@
 """torch.futures: Future, collect_all and wait_all."""
 import threading
 
+__all__ = ["Future", "collect_all", "wait_all"]
+
 
 class Future:
     """A value or an exception that somebody sets, once, and others wait for."""

@@ -4,6 +4,8 @@ import os
 import re
 import sys
 
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+
 _dir = None
 READ_DATA_CHUNK, MODULE_HUBCONF, VAR_DEPENDENCY = 1 << 17, "hubconf.py", "dependencies"
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")

@@ -1,6 +1,8 @@
 """torch.random: seeding, and the state of the default generator (get_rng_state, fork_rng)."""
 from tede._C import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401
 
+__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "thread_safe_generator"]
+
 
 class fork_rng:
     """Within it random numbers may be drawn; afterwards the state is what it was. Also a decorator."""

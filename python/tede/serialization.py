@@ -22,6 +22,11 @@ from tede._weights_only_unpickler import _get_layout, _safe_globals as safe_glob
 from tede._weights_only_unpickler import _Storage as StorageType
 from tede.utils.serialization import config
 
+__all__ = ["LoadEndianness", "SourceChangeWarning", "StorageType", "add_safe_globals", "check_module_version_greater_or_equal",
+           "clear_safe_globals", "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
+           "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag", "normalize_storage_type", "register_package",
+           "safe_globals", "save", "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data"]
+
 DEFAULT_PROTOCOL = 2
 _NEWEST_VERSION = 10        # of archives
 STORAGE_KEY_SEPARATOR = ","

@@ -5,6 +5,8 @@ loads it before it makes a storage."""
 from tede import _storage
 from tede._storage import TypedStorage, UntypedStorage  # noqa: F401
 
+__all__ = ["TypedStorage", "UntypedStorage"]
+
 
 def _to_bytes(storage):
     import io

@@ -1,6 +1,8 @@
 """TorchVersion: a version that is a string and compares as a version."""
 import re
 
+__all__ = ["TorchVersion"]
+
 
 def _key(version):
     return tuple(int(n) for n in re.match(r"\d+(\.\d+)*", str(version)).group().split("."))

@@ -232,7 +232,7 @@ def swap(*tensors):
 
 @pytest.mark.parametrize("call", [lambda x, y: x * y, lambda x, y: tede.addcmul(x, x, y), lambda x, y: tede.addcmul(y, x, y, value=2.)])
 def test_a_saved_tensor_hook_may_swap_the_operands(call):
-    x, y = ((tede.ones(3, 4, requires_grad=True) * 1 for _ in range(2)))
+    x, y = (tede.ones(3, 4, requires_grad=True) * 1 for _ in range(2))
     seen = []
 
     def pack(t):
@@ -276,7 +276,7 @@ def test_forward_of_a_function_may_swap_its_operands():
         @staticmethod
         def backward(ctx, grad):
             return grad, grad
-    x, y = ((tede.ones(3, 4, requires_grad=True) * 1 for _ in range(2)))
+    x, y = (tede.ones(3, 4, requires_grad=True) * 1 for _ in range(2))
     assert Swapping.apply(x, y).shape == (7, 7) and y.shape == (7, 7)
 
 

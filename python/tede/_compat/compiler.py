@@ -4,6 +4,13 @@ import functools as _functools
 from tede._compat import fill as _fill
 from tede._notice import once as _once
 
+__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "get_default_backend",
+           "is_compiling", "is_dynamo_compiling", "is_exporting", "keep_portable_guards_unsafe", "keep_tensor_guards_unsafe",
+           "list_backends", "load_cache_artifacts", "load_compiled_function", "nested_compile_region", "reset", "save_cache_artifacts",
+           "set_default_backend", "set_enable_guard_collectives", "set_stance", "skip_all_guards_unsafe",
+           "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe",
+           "substitute_in_graph", "wrap_numpy"]
+
 
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
     """The function or module itself. It runs operator by operator, as without compile."""

@@ -7,6 +7,10 @@ from typing import Any, Dict, Final, List, Optional, Tuple, Union  # noqa: F401
 from tede._compat import fill as _fill
 from tede._notice import once as _once
 
+__all__ = ["Attribute", "CompilationUnit", "Error", "ScriptFunction", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork",
+           "freeze", "ignore", "interface", "isinstance", "load", "onednn_fusion_enabled", "optimize_for_inference", "save", "script",
+           "script_if_tracing", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait"]
+
 
 class TracerWarning(Warning):
     """What a tracer that can't follow Python says; for filters."""

@@ -7,6 +7,9 @@ from tede.autograd.function import Function, NestedIOFunction, once_differentiab
 from tede.autograd._passes import Variable, _backward_of, backward, grad  # noqa: F401
 from tede.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: F401
 
+__all__ = ["Function", "NestedIOFunction", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "grad_mode", "gradcheck",
+           "gradgradcheck", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled"]
+
 
 def _get_sequence_nr():
     """The number that the next node of this thread gets."""

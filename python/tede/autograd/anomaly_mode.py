@@ -1,6 +1,8 @@
 """Anomaly mode: a node that fails in backward names the lines of Python that made it."""
 from tede import _C
 
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
+
 
 class set_detect_anomaly:
     """set_detect_anomaly(mode, check_nan=True) switches at once; as a context manager it switches back at the end."""

@@ -1,6 +1,8 @@
 """autograd.Function: custom operators with a backward written in Python."""
 from tede import _C
 
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "NestedIOFunction", "once_differentiable"]
+
 
 class _FunctionMeta(type):
     """`instance of BackwardCFunction` is asked of contexts, and of their nodes."""

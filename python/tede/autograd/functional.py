@@ -4,6 +4,8 @@ import tede
 from tede import _C
 from tede.autograd import grad
 
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
 
 def _as_tuple(x, argument, function):
     if isinstance(x, tuple):

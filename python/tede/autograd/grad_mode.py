@@ -2,6 +2,8 @@
 from tede import _C
 from tede._modes import _Mode, enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
 
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
+
 
 class set_multithreading_enabled(_Mode):
     """Remembered for compatibility: backward passes run the CPU's nodes on the calling thread anyway."""

@@ -13,6 +13,8 @@ import warnings
 from tede.fx._qualified import _place, _type_repr
 from tede.fx.node import Node, map_arg
 
+__all__ = ["CodeGen", "Graph", "PythonCode"]
+
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**", "lshift": "<<",
           "rshift": ">>", "and_": "&", "or_": "|", "xor": "^", "matmul": "@", "eq": "==", "ne": "!=", "lt": "<", "gt": ">",
           "le": "<=", "ge": ">="}

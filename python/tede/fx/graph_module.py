@@ -5,6 +5,8 @@ import linecache
 from tede.fx.graph import Graph
 from tede.nn import Module
 
+__all__ = ["GraphModule"]
+
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 _count = 0
 

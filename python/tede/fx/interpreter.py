@@ -4,6 +4,8 @@ from tede.fx.graph_module import GraphModule
 from tede.fx.node import map_aggregate, map_arg
 from tede.fx.proxy import Proxy, TracerBase
 
+__all__ = ["Interpreter", "Transformer"]
+
 
 class Interpreter:
     """Its methods run the kinds of nodes; a subclass overrides those that it is about."""

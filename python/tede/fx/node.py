@@ -4,6 +4,8 @@ import operator
 from tede.fx._qualified import _type_repr, qualified_name as _get_qualified_name, shown_name      # noqa: F401  PyTorch has the second here
 from tede.fx.immutable_collections import immutable_dict, immutable_list
 
+__all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
+
 Argument = Target = object          # for annotations
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 _side_effects = {operator.setitem}      # calls that stay although nobody uses their results: see has_side_effect

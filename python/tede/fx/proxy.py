@@ -10,6 +10,7 @@ import traceback
 from tede.fx.graph import inplace_methods, magic_methods
 from tede.fx.node import Node
 
+__all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase"]
 
 _HERE = os.path.dirname(__file__)           # frames of this folder are no user's
 

@@ -9,6 +9,8 @@ from tede.multiprocessing.spawn import (  # noqa: F401
 
 _sharing_strategy = "file_descriptor"
 
+__all__ = ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", *multiprocessing.__all__]
+
 
 def set_sharing_strategy(new_strategy):
     """Accepted for compatibility: descriptors are what is sent."""

@@ -9,6 +9,9 @@ import traceback
 import warnings
 from multiprocessing import connection
 
+__all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "spawn",
+           "start_processes"]
+
 
 class ProcessException(Exception):
     def __init__(self, msg, error_index, error_pid):

@@ -5,6 +5,8 @@ input decides, are Python.
 """
 from ._native import T
 
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy"]
+
 Parameter = T.Parameter
 _ParameterMeta = type(Parameter)
 

@@ -17,6 +17,9 @@ from tede.profiler._profile import (  # noqa: F401
     tensorboard_trace_handler)
 from tede.utils._traceback import gather_traceback, symbolize_tracebacks  # noqa: F401
 
+__all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
+           "tensorboard_trace_handler"]
+
 
 def kineto_available():
     """True: what PyTorch records by that library is recorded here, by our own."""

@@ -8,6 +8,9 @@ import tede
 from tede import _C
 from tede._override import overridable
 
+__all__ = ["SparseSemiStructuredTensor", "SparseSemiStructuredTensorCUSPARSELT", "SparseSemiStructuredTensorCUTLASS", "addmm",
+           "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "softmax", "sum", "to_sparse_semi_structured"]
+
 _OP = _C._operators
 _checks_on = False
 

@@ -17,7 +17,7 @@ from tede.utils._python_dispatch import TorchDispatchMode
 __all__ = ["checkpoint", "checkpoint_sequential", "CheckpointError", "CheckpointFunction", "check_backward_validity",
            "detach_variable", "noop_context_fn", "set_checkpoint_early_stop", "set_checkpoint_debug_enabled",
            "create_selective_checkpoint_contexts", "CheckpointPolicy", "DefaultDeviceType", "get_device_states",
-           "set_device_states"]
+           "set_device_states", "SelectiveCheckpointContext"]
 
 _DEFAULT_DETERMINISM_MODE = "default"
 _early_stop = True

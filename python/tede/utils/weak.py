@@ -3,6 +3,8 @@ import collections.abc
 import copy
 import weakref
 
+__all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
+
 WeakRef = weakref.ref
 
 

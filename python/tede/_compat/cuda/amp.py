@@ -6,6 +6,8 @@ from tede import amp as _amp
 from tede._C import float16
 from tede.amp import custom_bwd as _bwd, custom_fwd as _fwd
 
+__all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]
+
 
 class autocast(_amp.autocast):
     """amp.autocast("cuda")"""

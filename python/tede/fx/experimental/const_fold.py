@@ -7,6 +7,8 @@ from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule
 from tede.nn import Module, Parameter, ParameterList
 
+__all__ = ["FoldedGraphModule", "get_unique_attr_name_in_module", "split_const_subgraphs"]
+
 _ATTRIBUTE = "_FX_CONST_FOLDED_ATTRS"
 
 

@@ -4,6 +4,8 @@ from tede._subclasses.fake_tensor import FakeTensorMode
 from tede.fx.interpreter import Interpreter
 from tede.fx.node import map_aggregate
 
+__all__ = ["FakeTensorProp"]
+
 
 class FakeTensorProp(Interpreter):
     """`propagate(*args)` leaves node.meta["val"]: fake tensors, of a result with several tensors a structure of them."""

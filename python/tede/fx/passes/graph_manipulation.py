@@ -6,6 +6,8 @@ from tede.fx.graph import Graph
 from tede.fx.node import map_arg
 from tede.fx.passes.shape_prop import ShapeProp, TensorMetadata
 
+__all__ = ["get_size_of_all_nodes", "get_size_of_node", "get_tensor_meta", "replace_target_nodes_with", "size_bytes"]
+
 size_bytes = namedtuple("size_bytes", ["output_size", "total_size"])
 
 

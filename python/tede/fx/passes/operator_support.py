@@ -5,6 +5,8 @@ from tede.fx.node import Node
 from tede.fx.passes.shape_prop import TensorMetadata
 from tede.fx.passes.tools_common import CALLABLE_NODE_OPS, get_node_target
 
+__all__ = ["OpSupports", "OperatorSupport", "OperatorSupportBase", "any_chain", "chain", "create_op_support"]
+
 
 class OperatorSupportBase(abc.ABC):
     @abc.abstractmethod

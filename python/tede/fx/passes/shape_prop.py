@@ -5,6 +5,8 @@ import tede
 from tede.fx.interpreter import Interpreter
 from tede.fx.node import map_aggregate
 
+__all__ = ["ShapeProp", "TensorMetadata"]
+
 TensorMetadata = namedtuple("TensorMetadata", ["shape", "dtype", "requires_grad", "stride", "memory_format", "is_quantized", "qparams"])
 
 

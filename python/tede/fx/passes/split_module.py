@@ -5,6 +5,8 @@ from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule
 from tede.fx.node import map_arg
 
+__all__ = ["Partition", "split_module"]
+
 
 class Partition:
     """A part: its graph, what it names, what it takes and gives (names of nodes), and on which parts it depends."""

@@ -7,6 +7,8 @@ from tede.fx.graph_module import _copy_attr, GraphModule
 from tede.fx.node import map_arg
 from tede.fx.passes.utils.common import HolderModule, lift_subgraph_as_module
 
+__all__ = ["Component", "getattr_recursive", "setattr_recursive", "split_by_tags"]
+
 
 def getattr_recursive(obj, name):
     """What is at a path; None where a part of the path is missing."""

@@ -6,6 +6,8 @@ import tede
 from tede.fx._qualified import qualified_name
 from tede.fx.graph import Graph
 
+__all__ = ["get_acc_ops_name", "get_node_target", "is_node_output_tensor", "legalize_graph", "stable_topological_sort"]
+
 Tensors, TensorOrTensors, NodeList, NodeSet, Names = tuple, object, list, set, list       # for annotations
 CALLABLE_NODE_OPS = {"call_module", "call_function", "call_method"}
 

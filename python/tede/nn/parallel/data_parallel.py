@@ -1,6 +1,8 @@
 """DataParallel: a module over several devices, of which there is one."""
 from ..modules.module import Module
 
+__all__ = ["DataParallel", "data_parallel"]
+
 
 class DataParallel(Module):
     """Calls `module`: there are no devices to spread the batch over. Its state dict has the prefix "module."."""

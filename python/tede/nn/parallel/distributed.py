@@ -1,6 +1,8 @@
 """DistributedDataParallel: a module in several processes, for which there is no communication yet."""
 from ..modules.module import Module
 
+__all__ = ["DistributedDataParallel"]
+
 
 class DistributedDataParallel(Module):
     def __init__(self, *args, **kwargs):

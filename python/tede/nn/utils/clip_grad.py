@@ -3,6 +3,8 @@ import warnings
 
 from .._native import T
 
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
+
 
 def _gradients(parameters):
     if isinstance(parameters, T.Tensor):

@@ -8,6 +8,9 @@ from collections import namedtuple
 
 from .._native import N, T
 
+__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence",
+           "unpack_sequence", "unpad_sequence"]
+
 
 class PackedSequence(namedtuple("PackedSequence_", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])):
     """Made by `pack_padded_sequence` and `pack_sequence`, taken by the recurrent layers."""

@@ -8,13 +8,13 @@ from tede.utils.data.distributed import DistributedSampler
 from tede.utils.data.sampler import (
     BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler)
 
-__all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset",
-           "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
-           "WeightedRandomSampler", "_DatasetKind", "default_collate", "default_convert", "get_worker_info", "random_split"]
 _LATER = {"DFIterDataPipe": "datapipe", "DataChunk": "datapipe", "IterDataPipe": "datapipe", "MapDataPipe": "datapipe",
           "argument_validation": "_decorator", "functional_datapipe": "_decorator",
           "guaranteed_datapipes_determinism": "_decorator", "non_deterministic": "_decorator",
           "runtime_validation": "_decorator", "runtime_validation_disabled": "_decorator"}
+__all__ = [*_LATER, "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset",
+           "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
+           "WeightedRandomSampler", "_DatasetKind", "default_collate", "default_convert", "get_worker_info", "random_split"]
 
 
 TYPE_CHECKING = False

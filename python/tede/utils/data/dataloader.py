@@ -24,6 +24,8 @@ from tede.utils.data._utils.tasks import TaskQueue
 from tede.utils.data.dataset import IterableDataset, _T_co
 from tede.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
+
 default_collate, default_convert = collate.default_collate, collate.default_convert
 get_worker_info = worker.get_worker_info
 _T = TypeVar("_T")

@@ -7,6 +7,8 @@ from typing import Generic, TypeVar
 
 from tede import _C
 
+__all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset", "random_split"]
+
 _T_co = TypeVar("_T_co", covariant=True)
 
 

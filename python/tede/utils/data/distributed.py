@@ -4,6 +4,8 @@ import math
 from tede import _C
 from tede.utils.data.sampler import Sampler, _T_co
 
+__all__ = ["DistributedSampler"]
+
 
 class DistributedSampler(Sampler[_T_co]):
     """Every num_replicas-th number, from `rank` on, of an order that all replicas draw alike."""

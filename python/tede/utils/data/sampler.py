@@ -4,6 +4,8 @@ from typing import Generic, TypeVar
 
 from tede import _C
 
+__all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler"]
+
 _T_co = TypeVar("_T_co", covariant=True)
 _empty, _randint, _randperm, _multinomial = (_C._functions[name] for name in ("empty", "randint", "randperm", "multinomial"))
 

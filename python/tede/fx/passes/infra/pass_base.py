@@ -2,6 +2,8 @@
 from abc import ABC, abstractmethod
 from collections import namedtuple
 
+__all__ = ["PassBase", "PassResult"]
+
 PassResult = namedtuple("PassResult", ["graph_module", "modified"])
 
 

@@ -6,6 +6,8 @@ from graphlib import CycleError, TopologicalSorter
 from tede.fx.passes.infra.pass_base import PassResult
 from tede.nn import Module
 
+__all__ = ["PassManager", "pass_result_wrapper", "this_before_that_pass_constraint"]
+
 
 def pass_result_wrapper(fn):
     """The pass, returning a PassResult where it returned nothing: the module counts as modified."""

@@ -2,6 +2,8 @@
 from tede.fx.graph_module import GraphModule, _copy_attr
 from tede.nn import Module
 
+__all__ = ["HolderModule", "compare_graphs", "lift_subgraph_as_module"]
+
 
 class HolderModule(Module):
     """A module of the modules in a dictionary."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from tede.fx.node import Node
 
+__all__ = ["InternalMatch", "SubgraphMatcher"]
+
 
 @dataclass
 class InternalMatch:
