@@ -121,6 +121,13 @@ typedef struct td_formula_kernel {
     const td_formula_output *outputs;
     int                      ndim;          /* 0: all runs are contiguous; else they have so many dimensions, with strides */
     uint32_t                 numbers;       /* a bit for each input that is one number, passed by value; on devices only */
+    /* On devices only: how a work item goes over its elements.  All may be 0. */
+    int                      pack;          /* takes so many neighbours at a time, a power of two, by one aligned load or store.  Runs begin at multiples of
+                                               16 bytes, or of a pack's if that is smaller.  With dimensions it divides the last one's size, and
+                                               there outputs have stride 1 */
+    int                      depth;         /* loads so many elements, or packs, before it computes the first one */
+    uint32_t                 constants;     /* with packs and dimensions: a bit for each input whose stride along the last one is 0; the others' is 1 */
+    bool                     narrow;        /* numbers and offsets of elements are below 2^31 */
 } td_formula_kernel;
 
 /* The source of kernels, with all that they call: it stands alone.  `more`: source of the caller's in this dialect, which is put behind; what
@@ -132,7 +139,10 @@ typedef struct td_formula_kernel {
  * inputs; params the calls' parameters in order, a td_scalar each; geometry, read if ndim isn't 0, the sizes, then for each
  * run its strides in elements.  Without geometry that is what the library's own loops are.
  * On devices its arguments are a buffer for each output, then for each input that is no number, then a struct by value: int64_t n; if ndim
- * isn't 0 int64_t geometry[] as in C; the inputs that are numbers; the calls' parameters in order.  Numbers have the type that their dtype is
+ * isn't 0 geometry[]; the inputs that are numbers; the calls' parameters in order.  The geometry is that of C in int64_t or, if it is narrow, in
+ * int32_t, where behind the sizes are, for division by a size s, a multiplier and a shift of each: the shift t is the least with s <= 2^t, the
+ * multiplier 2^32 (2^t - s) / s + 1, cut to a whole number.  With packs the last size and strides are a pack's: the size is divided by the
+ * pack, strides of 1 are the pack.  Numbers have the type that their dtype is
  * computed in (float for float32 and halves, double, int32_t for narrower integers and bool too, int64_t for uint32 too,
  * uint64_t).  Any number of work items may be started. */
 TD_API char       *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kernel *kernels, const char *more);

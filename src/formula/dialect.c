@@ -13,6 +13,7 @@
  *   GROUP GROUPS      the number of the group and how many there are (int64_t)
  *   LANE LANES        the same of the work item in its group (int)
  *   ITEM ITEMS        the same of the work item among all (int64_t)
+ *   UNROLL ROLLED     before a loop: it shall be unrolled, or not be, as far as the compiler doesn't know best
  *   BARRIER           all of a group come here, and see what the others have stored in SHARED and GLOBAL memory
  *   ATOMIC_SWAP32(p, old, new), ATOMIC_SWAP64
  *                     *p, GLOBAL uint32_t or uint64_t, becomes new if it is old; gives what it was.  Not every device has the second
@@ -71,6 +72,8 @@ static const char serial_work[] =
     "#define LANES 1\n"
     "#define ITEM td_group\n"
     "#define ITEMS td_groups\n"
+    "#define UNROLL\n"
+    "#define ROLLED\n"
     "#define BARRIER ((void)0)\n"
     "#define ATOMIC_SWAP32(p, old, new) __sync_val_compare_and_swap(p, old, new)\n"
     "#define ATOMIC_SWAP64(p, old, new) __sync_val_compare_and_swap(p, old, new)\n";
@@ -122,6 +125,8 @@ static const char opencl_work[] =
     "#define LANES ((int)get_local_size(0))\n"
     "#define ITEM ((int64_t)get_global_id(0))\n"
     "#define ITEMS ((int64_t)get_global_size(0))\n"
+    "#define UNROLL\n"
+    "#define ROLLED\n"
     "#define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)\n"
     "#ifdef cl_khr_int64_base_atomics\n"
     "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n"
@@ -175,13 +180,29 @@ static const char cuda_work[] =
     "#define LANES ((int)blockDim.x)\n"
     "#define ITEM (GROUP * LANES + LANE)\n"
     "#define ITEMS (GROUPS * LANES)\n"
+    "#define UNROLL _Pragma(\"unroll\")\n"
+    "#define ROLLED _Pragma(\"unroll 1\")\n"
     "#define BARRIER __syncthreads()\n"
     "#define ATOMIC_SWAP32(p, old, new) atomicCAS((unsigned int *)(p), old, new)\n"
     "#define ATOMIC_SWAP64(p, old, new) ((uint64_t)atomicCAS((unsigned long long *)(p), old, new))\n";
-/* By one instruction where portable code takes a dozen. */
+/* By one instruction where portable code takes a dozen.  What isn't a number becomes the one that the CPU makes of it.  erff, too, is shorter than
+ * the portable function, which computes two polynomials and an exponential to be rounded well: gelu of bfloat16 is bound by memory so. */
 static const td_own_piece cuda_own[] = {
     {"td_f16_to_f32", "TD_MATHS float td_f16_to_f32(td_f16 x) { float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return y; }\n"},
     {"td_f32_to_f16", "TD_MATHS td_f16 td_f32_to_f16(float x) { td_f16 y; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y) : \"f\"(x)); return y; }\n"},
+    {"td_f32_to_bf16",
+     "TD_MATHS td_bf16 td_f32_to_bf16(float x)\n"
+     "{\n"
+     "#if __CUDA_ARCH__ >= 800\n"
+     " td_bf16 y;\n"
+     " asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(y) : \"f\"(x));\n"
+     " return x != x ? (td_bf16)0x7fc0 : y;\n"
+     "#else\n"
+     " uint32_t bits = td_f32_bits(x), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;\n"
+     " return (td_bf16)(x != x ? 0x7fc0 : rounded);\n"
+     "#endif\n"
+     "}\n"},
+    {"td_erf_f32", "TD_MATHS float td_erf_f32(float x) { return erff(x); }\n"},
     {"td_lgamma_f64", "TD_MATHS double td_lgamma_f64(double x) { return lgamma(x); }\n"},
     {0},
 };

@@ -305,23 +305,28 @@ static int convert(printer *p, const char *name, const char *x, td_dtype from, t
     return status;
 }
 
-/* Declares a constant NAME for a number that was computed for a dtype: as it would be read back from memory. */
+static bool is_half(td_dtype dtype) { return dtype == TD_F16 || dtype == TD_BF16; }
+
+/* Declares a constant NAME for a number that was computed for a dtype: as it would be read back from memory.  Of halves there is NAME_bits,
+ * too, which is what memory would hold. */
 static int round_to(printer *p, const char *name, const value *v, td_dtype dtype, bool own_halves)
 {
     const compute *in = of_dtype[dtype].in;
-    td_text_add(&p->out, "        const %s %s = ", in->type, name);
-    if (dtype == TD_F16 || dtype == TD_BF16) {
+    if (is_half(dtype)) {
         const char *to = dtype == TD_F16 ? "td_f32_to_f16" : "td_f32_to_bf16", *from = dtype == TD_F16 ? "td_f16_to_f32" : "td_bf16_to_f32";
         if (use(p, from) || (!own_halves && use(p, to)))
             return -1;
-        td_text_add(&p->out, own_halves ? "%s(%s)" : "%s(%s(%s))", from, own_halves ? v->text : to, v->text);
-    } else if (dtype == TD_BOOL) {
-        td_text_add(&p->out, "(int32_t)(%s != 0)", v->text);
-    } else if (in->kind == 'i' && strcmp(of_dtype[dtype].stored, in->type)) {
-        td_text_add(&p->out, "(%s)(%s)%s", in->type, of_dtype[dtype].stored, v->text);
-    } else {
-        td_text_add(&p->out, "%s", v->text);
+        td_text_add(&p->out, own_halves ? "        const %s %s_bits = %.0s%s;\n" : "        const %s %s_bits = %s(%s);\n", of_dtype[dtype].stored, name, to, v->text);
+        td_text_add(&p->out, "        const %s %s = %s(%s_bits);\n", in->type, name, from, name);
+        return 0;
     }
+    td_text_add(&p->out, "        const %s %s = ", in->type, name);
+    if (dtype == TD_BOOL)
+        td_text_add(&p->out, "(int32_t)(%s != 0)", v->text);
+    else if (in->kind == 'i' && strcmp(of_dtype[dtype].stored, in->type))
+        td_text_add(&p->out, "(%s)(%s)%s", in->type, of_dtype[dtype].stored, v->text);
+    else
+        td_text_add(&p->out, "%s", v->text);
     td_text_add(&p->out, ";\n");
     return 0;
 }
@@ -414,44 +419,43 @@ static int print_call(printer *p, const td_formula_kernel *k, int c, int first_p
 
 static bool is_number(const td_formula_kernel *k, int input) { return k->numbers >> input & 1; }
 
-static int print_load(printer *p, const td_formula_kernel *k, int i)
+/* A dtype's element, which is at `place`, as the constant in0, in1, ... */
+static int print_load(printer *p, const td_formula_kernel *k, int i, const char *place)
 {
     td_dtype dtype = k->inputs[i];
     td_text_add(&p->out, "        const %s in%d = ", of_dtype[dtype].in->type, i);
     if (is_number(k, i))
         return td_text_add(&p->out, "values.in%d;\n", i), 0;
-    const char *at = k->ndim ? "o" : "i";
-    char place[24];
-    snprintf(place, sizeof place, k->ndim ? "%s%d" : "%s", at, k->n_outputs + i);
     if (dtype == TD_F16 || dtype == TD_BF16) {
         const char *from = dtype == TD_F16 ? "td_f16_to_f32" : "td_bf16_to_f32";
         if (use(p, from))
             return -1;
-        td_text_add(&p->out, "%s(input%d[%s]);\n", from, i, place);
+        td_text_add(&p->out, "%s(%s);\n", from, place);
     } else {
-        td_text_add(&p->out, dtype == TD_BOOL ? "input%d[%s] != 0;\n" : "input%d[%s];\n", i, place);
+        td_text_add(&p->out, dtype == TD_BOOL ? "%s != 0;\n" : "%s;\n", place);
     }
     return 0;
 }
 
-static int print_store(printer *p, const td_formula_kernel *k, int i)
+static int print_store(printer *p, const td_formula_kernel *k, int i, const char *place)
 {
     const td_formula_output *o = &k->outputs[i];
     char source[16], name[16];
     const bool copied = o->call < 0;
+    const td_dtype from = copied ? k->inputs[-1 - o->call] : result_of(&k->calls[o->call]);
+    if (!copied && is_half(from) && from == o->dtype)          /* it has been rounded to this */
+        return td_text_add(&p->out, "        %s = r%d_bits;\n", place, o->call), 0;
     snprintf(source, sizeof source, copied ? "in%d" : "r%d", copied ? -1 - o->call : o->call);
     snprintf(name, sizeof name, "out%d", i);
-    if (convert(p, name, source, copied ? k->inputs[-1 - o->call] : result_of(&k->calls[o->call]), o->dtype))
+    if (convert(p, name, source, from, o->dtype))
         return -1;
-    td_text_add(&p->out, "        output%d[", i);
-    td_text_add(&p->out, k->ndim ? "o%d] = " : "i] = ", i);
-    if (o->dtype == TD_F16 || o->dtype == TD_BF16) {
+    if (is_half(o->dtype)) {
         const char *to = o->dtype == TD_F16 ? "td_f32_to_f16" : "td_f32_to_bf16";
         if (use(p, to))
             return -1;
-        td_text_add(&p->out, "%s(%s);\n", to, name);
+        td_text_add(&p->out, "        %s = %s(%s);\n", place, to, name);
     } else {
-        td_text_add(&p->out, "(%s)%s;\n", of_dtype[o->dtype].stored, name);
+        td_text_add(&p->out, "        %s = (%s)%s;\n", place, of_dtype[o->dtype].stored, name);
     }
     return 0;
 }
@@ -475,13 +479,31 @@ static void print_parameters(printer *p, const td_formula_kernel *k, bool host)
         }
 }
 
-/* What a device's kernel gets by value. */
+static bool is_run(const td_formula_kernel *k, int r) { return r < k->n_outputs || !is_number(k, r - k->n_outputs); }
+static const char *stored_in(const td_formula_kernel *k, int r)
+{
+    return of_dtype[r < k->n_outputs ? k->outputs[r].dtype : k->inputs[r - k->n_outputs]].stored;
+}
+static int elements_of_pack(const td_formula_kernel *k) { return k->pack > 1 ? k->pack : 1; }
+/* Whether a run is read or written by packs. */
+static bool is_packed(const td_formula_kernel *k, int r)
+{
+    return k->pack > 1 && is_run(k, r) && (r < k->n_outputs || !(k->constants >> (r - k->n_outputs) & 1));
+}
+
+/* What a device's kernel gets by value; before it the packs, r-th run's pack_r.  They are aligned as the widest load wants it, or to their size. */
 static void print_values(printer *p, const td_formula_kernel *k)
 {
     int runs = k->n_outputs + k->n_inputs - __builtin_popcount(k->numbers), number = 0;
+    for (int r = 0; r < k->n_outputs + k->n_inputs; r++) {
+        const size_t size = (size_t)elements_of_pack(k) * td_dtype_size(r < k->n_outputs ? k->outputs[r].dtype : k->inputs[r - k->n_outputs]);
+        if (is_packed(k, r))
+            td_text_add(&p->out, "typedef struct __attribute__((aligned(%d))) { %s at[%d]; } pack_%d_of_%s;\n", size < 16 ? (int)size : 16, stored_in(k, r),
+                        k->pack, r, k->name);
+    }
     td_text_add(&p->out, "typedef struct {\n    int64_t n;\n");
     if (k->ndim)
-        td_text_add(&p->out, "    int64_t geometry[%d];\n", k->ndim * (1 + runs));
+        td_text_add(&p->out, "    %s geometry[%d];\n", k->narrow ? "int32_t" : "int64_t", k->ndim * ((k->narrow ? 3 : 1) + runs));
     for (int i = 0; i < k->n_inputs; i++)
         if (is_number(k, i))
             td_text_add(&p->out, "    %s in%d;\n", of_dtype[k->inputs[i]].in->type, i);
@@ -491,25 +513,34 @@ static void print_values(printer *p, const td_formula_kernel *k)
     td_text_add(&p->out, "} values_of_%s;\n", k->name);
 }
 
-/* Offsets of all runs from the element's number: o0, o1, ... */
+/* Offsets of all runs from the number of an element or a pack: o0, o1, ...  A narrow division is a product with the size's reciprocal: Granlund,
+ * Montgomery, "Division by Invariant Integers using Multiplication" (1994). */
 static void print_offsets(printer *p, const td_formula_kernel *k, const char *geometry)
 {
-    int runs = k->n_outputs + k->n_inputs;
-    td_text_add(&p->out, "        int64_t rest = i");
+    int runs = k->n_outputs + k->n_inputs, before_strides = k->narrow ? 3 * k->ndim : k->ndim;
+    td_text_add(&p->out, "        %s rest = i;\n        %s", k->narrow ? "uint32_t" : "int64_t", k->narrow ? "int32_t" : "int64_t");
     for (int r = 0; r < runs; r++)
-        if (r < k->n_outputs || !is_number(k, r - k->n_outputs))
-            td_text_add(&p->out, ", o%d = 0", r);
+        if (is_run(k, r))
+            td_text_add(&p->out, "%s o%d = 0", r ? "," : "", r);
     td_text_add(&p->out, ";\n");
     for (int d = k->ndim - 1; d >= 0; d--) {
-        td_text_add(&p->out, "        {\n            const int64_t size = %s[%d], at = rest %% size;\n            rest /= size;\n", geometry, d);
-        for (int r = 0, row = 1; r < runs; r++)
-            if (r < k->n_outputs || !is_number(k, r - k->n_outputs))
-                td_text_add(&p->out, "            o%d += at * %s[%d];\n", r, geometry, row++ * k->ndim + d);
+        td_text_add(&p->out, "        {\n");
+        if (d == 0)
+            td_text_add(&p->out, "            const %s at = %srest;\n", k->narrow ? "int32_t" : "int64_t", k->narrow ? "(int32_t)" : "");
+        else if (k->narrow)
+            td_text_add(&p->out, "            const uint32_t whole = ((uint32_t)((uint64_t)rest * (uint32_t)%s[%d] >> 32) + rest) >> %s[%d];\n"
+                        "            const int32_t at = (int32_t)(rest - whole * (uint32_t)%s[%d]);\n            rest = whole;\n",
+                        geometry, k->ndim + d, geometry, 2 * k->ndim + d, geometry, d);
+        else
+            td_text_add(&p->out, "            const int64_t size = %s[%d], at = rest %% size;\n            rest /= size;\n", geometry, d);
+        for (int r = 0, row = 0; r < runs; r++)
+            if (is_run(k, r))
+                td_text_add(&p->out, "            o%d += at * %s[%d];\n", r, geometry, before_strides + row++ * k->ndim + d);
         td_text_add(&p->out, "        }\n");
     }
 }
 
-/* The head of a kernel up to its loop's body: the name and type of each run, and where it comes from. */
+/* The name and type of each run, and where it comes from. */
 static void print_head(printer *p, const td_formula_kernel *k, bool host)
 {
     const char *begin = "(";
@@ -517,7 +548,7 @@ static void print_head(printer *p, const td_formula_kernel *k, bool host)
         print_values(p, k);
     td_text_add(&p->out, host ? "void %s(int64_t n, char *const *runs, const void *params, const int64_t *geometry" : "KERNEL %s", k->name);
     for (int r = 0; r < k->n_outputs + k->n_inputs && !host; r++)
-        if (r < k->n_outputs || !is_number(k, r - k->n_outputs)) {
+        if (is_run(k, r)) {
             td_text_add(&p->out, "%sBUFFER(run%d)", begin, r);
             begin = ", ";
         }
@@ -525,17 +556,150 @@ static void print_head(printer *p, const td_formula_kernel *k, bool host)
     for (int r = 0; r < k->n_outputs + k->n_inputs; r++) {
         const bool out = r < k->n_outputs;
         const int number = out ? r : r - k->n_outputs;
-        const char *type = of_dtype[out ? k->outputs[r].dtype : k->inputs[number]].stored, *constant = out ? "" : "const ", *name = out ? "output" : "input";
+        const char *type = stored_in(k, r), *constant = out ? "" : "const ", *name = out ? "output" : "input";
         if (host)
             td_text_add(&p->out, "    %s%s *%s%d = (%s%s *)runs[%d];\n", constant, type, name, number, constant, type, r);
-        else if (out || !is_number(k, number))
+        else if (is_run(k, r))
             td_text_add(&p->out, "    GLOBAL %s%s *%s%d = AT(%s%s, run%d);\n", constant, type, name, number, constant, type, r);
     }
     print_parameters(p, k, host);
-    if (host)
-        td_text_add(&p->out, "    (void)params, (void)geometry;\n%s    for (int64_t i = 0; i < n; i++) {\n", k->ndim ? "" : "#pragma GCC ivdep\n");
-    else
-        td_text_add(&p->out, "    for (int64_t i = ITEM; i < values.n; i += ITEMS) {\n");
+}
+
+static int print_calls(printer *p, const td_formula_kernel *k)
+{
+    for (int c = 0, first = 0; c < k->n_calls; first += k->calls[c++].formula->n_parameters)
+        if (print_call(p, k, c, first))
+            return -1;
+    return 0;
+}
+
+static int print_host_loop(printer *p, const td_formula_kernel *k)
+{
+    char place[40];
+    td_text_add(&p->out, "    (void)params, (void)geometry;\n%s    for (int64_t i = 0; i < n; i++) {\n", k->ndim ? "" : "#pragma GCC ivdep\n");
+    if (k->ndim)
+        print_offsets(p, k, "geometry");
+    for (int i = 0; i < k->n_inputs; i++) {
+        snprintf(place, sizeof place, k->ndim ? "input%d[o%d]" : "input%d[i]", i, k->n_outputs + i);
+        if (print_load(p, k, i, place))
+            return -1;
+    }
+    if (print_calls(p, k))
+        return -1;
+    for (int i = 0; i < k->n_outputs; i++) {
+        snprintf(place, sizeof place, k->ndim ? "output%d[o%d]" : "output%d[i]", i, i);
+        if (print_store(p, k, i, place))
+            return -1;
+    }
+    td_text_add(&p->out, "    }\n");
+    return 0;
+}
+
+/* Note [Packs]
+ * Memory is reached fastest by wide, aligned loads, several of which are on their way at a time.  So a work item takes `depth` packs in a round,
+ * a group's length apart: first it loads them all, then it computes and stores one after the other.  A pack is what lies at `pack` neighbouring
+ * elements, in every run that isn't constant there; the last pack of contiguous runs may be shorter, its missing elements are read as
+ * copies of its last one, so that no formula meets what no tensor holds.
+ *
+ * Where a formula is long its loop over a pack's elements isn't unrolled: what is computed outweighs what is loaded, and compilers would take
+ * seconds. */
+enum { LONG = 3000 };                   /* characters of the functions that are called */
+
+static bool is_long(const printer *p)
+{
+    uint32_t size = 0;
+    for (int i = 0; i < td_maths_piece_count; i++)
+        size += p->used[i] && !own_text(p, i) ? td_maths_pieces[i + 1].text - td_maths_pieces[i].text : 0;
+    return size > LONG;
+}
+
+/* Into load0, load1, ...: packs or, where a run is constant along a pack, elements. */
+static void print_device_loads(printer *p, const td_formula_kernel *k)
+{
+    const int runs = k->n_outputs + k->n_inputs;
+    const bool ragged = k->pack > 1 && !k->ndim;
+    for (int r = 0; r < k->n_outputs; r++)
+        td_text_add(&p->out, "                to%d[u] = o%d;\n", r, r);
+    for (int r = k->n_outputs; r < runs; r++)
+        if (is_run(k, r) && !is_packed(k, r))
+            td_text_add(&p->out, "                load%d[u] = input%d[o%d];\n", r - k->n_outputs, r - k->n_outputs, r);
+    if (ragged)
+        td_text_add(&p->out, "                const int have = values.n - o0 < %d ? (int)(values.n - o0) : %d;\n                if (have == %d) {\n", k->pack, k->pack, k->pack);
+    for (int r = k->n_outputs; r < runs; r++)
+        if (is_packed(k, r))
+            td_text_add(&p->out, "                load%d[u] = *(GLOBAL const pack_%d_of_%s *)(input%d + o%d);\n", r - k->n_outputs, r, k->name, r - k->n_outputs, r);
+    if (!ragged)
+        return;
+    td_text_add(&p->out, "                } else {\n                    UNROLL\n                    for (int k = 0; k < %d; k++) {\n", k->pack);
+    for (int r = k->n_outputs; r < runs; r++)
+        if (is_packed(k, r))
+            td_text_add(&p->out, "                        load%d[u].at[k] = input%d[o%d + (k < have ? k : have - 1)];\n", r - k->n_outputs, r - k->n_outputs, r);
+    td_text_add(&p->out, "                    }\n                }\n");
+}
+
+static void print_device_stores(printer *p, const td_formula_kernel *k)
+{
+    if (!k->ndim)
+        td_text_add(&p->out, "            const int have = values.n - to0[u] < %d ? (int)(values.n - to0[u]) : %d;\n            if (have == %d) {\n", k->pack, k->pack, k->pack);
+    for (int r = 0; r < k->n_outputs; r++)
+        td_text_add(&p->out, "            *(GLOBAL pack_%d_of_%s *)(output%d + to%d[u]) = store%d;\n", r, k->name, r, r, r);
+    if (k->ndim)
+        return;
+    td_text_add(&p->out, "            } else {\n                UNROLL\n                for (int k = 0; k < %d; k++)\n                    if (k < have) {\n", k->pack);
+    for (int r = 0; r < k->n_outputs; r++)
+        td_text_add(&p->out, "                        output%d[to%d[u] + k] = store%d.at[k];\n", r, r, r);
+    td_text_add(&p->out, "                    }\n            }\n");
+}
+
+static int print_device_loop(printer *p, const td_formula_kernel *k)
+{
+    const int pack = elements_of_pack(k), depth = k->depth > 1 ? k->depth : 1, runs = k->n_outputs + k->n_inputs;
+    const char *index = k->narrow ? "uint32_t" : "int64_t", *offset = k->narrow && k->ndim ? "int32_t" : index;
+    size_t loops[2];
+    char place[40];
+    td_text_add(&p->out, "    const %s packs = (%s)((values.n + %d) / %d);\n", index, index, pack - 1, pack);
+    td_text_add(&p->out, "    for (%s first = (%s)GROUP * %d * LANES + LANE; first < packs; first += (%s)GROUPS * %d * LANES) {\n", index, index, depth, index, depth);
+    for (int r = 0; r < runs; r++) {
+        if (r < k->n_outputs)
+            td_text_add(&p->out, "        %s to%d[%d];\n", offset, r, depth);
+        else if (is_packed(k, r))
+            td_text_add(&p->out, "        pack_%d_of_%s load%d[%d];\n", r, k->name, r - k->n_outputs, depth);
+        else if (is_run(k, r))
+            td_text_add(&p->out, "        %s load%d[%d];\n", stored_in(k, r), r - k->n_outputs, depth);
+    }
+    td_text_add(&p->out, "        UNROLL\n        for (int u = 0; u < %d; u++) {\n            const %s i = first + (%s)(u * LANES);\n            if (i < packs) {\n", depth, index, index);
+    if (k->ndim)
+        print_offsets(p, k, "values.geometry");
+    for (int r = 0; r < runs && !k->ndim; r++)
+        if (is_run(k, r))
+            td_text_add(&p->out, "        const %s o%d = i * %d;\n", index, r, pack);
+    print_device_loads(p, k);
+    loops[0] = p->out.used + strlen("            }\n        }\n        ");
+    td_text_add(&p->out, "            }\n        }\n        UNROLL\n        for (int u = 0; u < %d; u++) if (first + (%s)(u * LANES) < packs) {\n", depth, index);
+    for (int r = 0; r < k->n_outputs && pack > 1; r++)
+        td_text_add(&p->out, "        pack_%d_of_%s store%d;\n", r, k->name, r);
+    loops[1] = p->out.used + strlen("        ");
+    td_text_add(&p->out, pack > 1 ? "        UNROLL\n        for (int k = 0; k < %d; k++) {\n" : "        ", pack);
+    for (int i = 0; i < k->n_inputs; i++) {
+        snprintf(place, sizeof place, is_packed(k, k->n_outputs + i) ? "load%d[u].at[k]" : "load%d[u]", i);
+        if (print_load(p, k, i, place))
+            return -1;
+    }
+    if (print_calls(p, k))
+        return -1;
+    for (int r = 0; r < k->n_outputs; r++) {
+        snprintf(place, sizeof place, pack > 1 ? "store%d.at[k]" : "output%d[to%d[u]]", r, r);
+        if (print_store(p, k, r, place))
+            return -1;
+    }
+    if (pack > 1) {
+        td_text_add(&p->out, "        }\n");
+        print_device_stores(p, k);
+    }
+    for (int i = 0; i < (pack > 1 ? 2 : 1) && is_long(p) && !p->out.failed; i++)
+        memcpy(p->out.data + loops[i], "ROLLED", 6);
+    td_text_add(&p->out, "        }\n    }\n");
+    return 0;
 }
 
 static int print_kernel(printer *p, td_dialect dialect, const td_formula_kernel *k)
@@ -543,21 +707,12 @@ static int print_kernel(printer *p, td_dialect dialect, const td_formula_kernel 
     const bool host = dialect == TD_DIALECT_C;
     if (check_kernel(k))
         return -1;
-    if (host && k->numbers)
-        return td_error(TD_E_VALUE, "kernel %s: numbers by value are for devices", k->name);
+    if (host && (k->numbers || k->pack > 1 || k->depth > 1 || k->narrow))
+        return td_error(TD_E_VALUE, "kernel %s: numbers by value, packs and narrow offsets are for devices", k->name);
     print_head(p, k, host);
-    if (k->ndim)
-        print_offsets(p, k, host ? "geometry" : "values.geometry");
-    for (int i = 0; i < k->n_inputs; i++)
-        if (print_load(p, k, i))
-            return -1;
-    for (int c = 0, first = 0; c < k->n_calls; first += k->calls[c++].formula->n_parameters)
-        if (print_call(p, k, c, first))
-            return -1;
-    for (int i = 0; i < k->n_outputs; i++)
-        if (print_store(p, k, i))
-            return -1;
-    td_text_add(&p->out, "    }\n}\n");
+    if (host ? print_host_loop(p, k) : print_device_loop(p, k))
+        return -1;
+    td_text_add(&p->out, "}\n");
     return 0;
 }
 

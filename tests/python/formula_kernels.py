@@ -37,7 +37,8 @@ class Output(ctypes.Structure):
 class KernelData(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("n_inputs", ctypes.c_int), ("n_calls", ctypes.c_int), ("n_outputs", ctypes.c_int),
                 ("inputs", ctypes.POINTER(ctypes.c_int)), ("calls", ctypes.POINTER(Call)), ("outputs", ctypes.POINTER(Output)),
-                ("ndim", ctypes.c_int)]
+                ("ndim", ctypes.c_int), ("numbers", ctypes.c_uint32), ("pack", ctypes.c_int), ("depth", ctypes.c_int), ("constants", ctypes.c_uint32),
+                ("narrow", ctypes.c_bool)]
 
 
 class Scalar(ctypes.Structure):
@@ -153,12 +154,12 @@ def operators():
 class Kernel:
     """`calls`: (formula, dtype, operands), where an operand i is an input and -1 - i an earlier call's result; `outputs`: (call, dtype)."""
 
-    def __init__(self, name, inputs, calls, outputs, ndim=0):
+    def __init__(self, name, inputs, calls, outputs, ndim=0, pack=0, depth=0, constants=0, narrow=False):
         self.name, self.inputs, self.outputs = name, inputs, outputs
         self._kept = [(ctypes.c_int * max(1, len(operands)))(*operands) for *_, operands in calls]
         self._calls = (Call * len(calls))(*(Call(f.pointer, CODES[dtype], kept) for (f, dtype, _), kept in zip(calls, self._kept)))
         self.data = KernelData(name.encode(), len(inputs), len(calls), len(outputs), (ctypes.c_int * len(inputs))(*(CODES[d] for d in inputs)),
-                               self._calls, (Output * len(outputs))(*(Output(c, CODES[d]) for c, d in outputs)), ndim)
+                               self._calls, (Output * len(outputs))(*(Output(c, CODES[d]) for c, d in outputs)), ndim, 0, pack, depth, constants, narrow)
 
 
 def source(dialect, kernels, more=None):
@@ -166,10 +167,10 @@ def source(dialect, kernels, more=None):
     return _taken(_print(dialect, len(kernels), (KernelData * len(kernels))(*(k.data for k in kernels)), more and more.encode()))
 
 
-def of_formula(name, formula, dtype):
+def of_formula(name, formula, dtype, **how):
     """The kernel that is one formula over operands of one dtype."""
     inputs = ["bool" if o in formula.masks else dtype for o in formula.operands]
-    return Kernel(name, inputs, [(formula, dtype, list(range(len(inputs))))], [(0, formula.result(dtype))])
+    return Kernel(name, inputs, [(formula, dtype, list(range(len(inputs))))], [(0, formula.result(dtype))], **how)
 
 
 def compiled(kernels, folder, *options):

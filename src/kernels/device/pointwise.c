@@ -1,14 +1,14 @@
 /* Elementwise operators and copies on devices with programs: kernels printed from formulas.
  *
  * A call is a loop over elements, whatever its shapes: dimensions are brought into the output's order and merged where all
- * operands allow it, so that most calls have none left (all runs contiguous) or one to three.  Which kernel that takes depends on
- * the formula, on dtypes, on how many dimensions are left and on which operands are numbers on the CPU, which are passed by value; strides and
- * sizes are arguments.  Kernels are printed and built when they are first met (src/device/program.c). */
+ * operands allow it, so that most calls have none left (all runs contiguous) or one to three (sweep.c).  Which kernel that takes depends on
+ * the formula, on dtypes, on how many dimensions are left, on how elements are taken from memory, and on which operands are numbers on the CPU,
+ * which are passed by value; strides and sizes are arguments.  Kernels are printed and built when they are first met (src/device/program.c). */
 #include "ops/pointwise/pointwise.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <tede/formula.h>
+#include "kernels/device/sweep.h"
 #include "tensor/device.h"
 
 enum { RUNS = TD_MAX_OPERANDS, NUMBERS = 8 };
@@ -18,60 +18,20 @@ typedef struct kernel_key {
     const td_formula *formula;          /* NULL: a copy */
     int8_t            common, out, n_in, ndim;
     int8_t            in[RUNS];
-    uint32_t          numbers;
+    int8_t            pack, depth, narrow;
+    uint32_t          numbers, constants;   /* a bit for each input */
 } kernel_key;
 
 /* A call: the output is run 0. */
 typedef struct call {
     kernel_key key;
     td_tensor *runs[RUNS + 1];
-    int64_t    n, sizes[TD_MAX_DIMS], strides[RUNS + 1][TD_MAX_DIMS];   /* in elements, what is left after merging; of runs only */
+    td_sweep   sweep;
 } call;
 
 static bool dialect_holds(td_dtype dtype, const td_device_properties *device)
 {
     return dtype < TD_DTYPE_A && !td_dtype_is_complex(dtype) && (device->doubles || dtype != TD_F64);
-}
-
-/* Strides of a run along the output's dimensions, 0 where it is broadcast. */
-static void stretch(const td_tensor *x, const td_tensor *out, int64_t *strides)
-{
-    const int lead = out->ndim - x->ndim;
-    for (int d = 0; d < out->ndim; d++)
-        strides[d] = d < lead || (x->sizes[d - lead] == 1 && out->sizes[d] != 1) ? 0 : x->strides[d - lead];
-}
-
-/* Outermost first by the output's strides, dimensions of one element dropped, neighbours merged that are one in all runs. */
-static void merge_dimensions(call *c, int n_runs)
-{
-    const td_tensor *out = c->runs[0];
-    int64_t strides[RUNS + 1][TD_MAX_DIMS];
-    int order[TD_MAX_DIMS], ndim = 0, left = 0;
-    for (int r = 0; r < n_runs; r++)
-        stretch(c->runs[r], out, strides[r]);
-    for (int d = 0; d < out->ndim; d++) {
-        int at = ndim;
-        if (out->sizes[d] == 1)
-            continue;
-        for (; at > 0 && llabs(strides[0][order[at - 1]]) < llabs(strides[0][d]); at--)
-            order[at] = order[at - 1];
-        order[at] = d;
-        ndim++;
-    }
-    for (int i = 0; i < ndim; i++) {
-        const int d = order[i];
-        bool one = left > 0;
-        for (int r = 0; r < n_runs && one; r++)
-            one = c->strides[r][left - 1] == strides[r][d] * out->sizes[d];
-        left += !one;
-        c->sizes[left - 1] = one ? c->sizes[left - 1] * out->sizes[d] : out->sizes[d];
-        for (int r = 0; r < n_runs; r++)
-            c->strides[r][left - 1] = strides[r][d];
-    }
-    bool contiguous = left <= 1;
-    for (int r = 0; r < n_runs && left == 1; r++)
-        contiguous &= c->strides[r][0] == 1;
-    c->key.ndim = (int8_t)(contiguous ? 0 : left);
 }
 
 static char *print_source(td_device device, const void *context)
@@ -85,7 +45,8 @@ static char *print_source(td_device device, const void *context)
     const td_formula_call of = {key->formula, (td_dtype)key->common, operands};
     const td_formula_output output = {key->formula ? 0 : -1, (td_dtype)key->out};
     const td_formula_kernel kernel = {.name = "elementwise", .n_inputs = key->n_in, .n_calls = key->formula != NULL, .n_outputs = 1, .inputs = inputs,
-                                      .calls = &of, .outputs = &output, .ndim = key->ndim, .numbers = key->numbers};
+                                      .calls = &of, .outputs = &output, .ndim = key->ndim, .numbers = key->numbers,
+                                      .pack = key->pack, .depth = key->depth, .constants = key->constants, .narrow = key->narrow};
     return properties ? td_formula_print((td_dialect)properties->dialect, 1, &kernel, NULL) : NULL;
 }
 
@@ -117,6 +78,32 @@ static void put_number(packed *p, td_scalar x, td_dtype dtype)
     }
 }
 
+/* Sizes and strides, as td_formula_print has them. */
+static void put_geometry(packed *p, const td_sweep *s, int n_runs)
+{
+    if (!s->narrow) {
+        for (int d = 0; d < s->ndim; d++)
+            put(p, &s->sizes[d], sizeof *s->sizes);
+        for (int r = 0; r < n_runs; r++)
+            for (int d = 0; d < s->ndim; d++)
+                put(p, &s->strides[r][d], sizeof **s->strides);
+        return;
+    }
+    uint32_t multipliers[TD_MAX_DIMS];
+    int32_t shifts[TD_MAX_DIMS];
+    for (int d = 0; d < s->ndim; d++) {
+        td_sweep_reciprocal(s->sizes[d], &multipliers[d], &shifts[d]);
+        put(p, &(int32_t){(int32_t)s->sizes[d]}, sizeof(int32_t));
+    }
+    for (int d = 0; d < s->ndim; d++)
+        put(p, &multipliers[d], sizeof *multipliers);
+    for (int d = 0; d < s->ndim; d++)
+        put(p, &shifts[d], sizeof *shifts);
+    for (int r = 0; r < n_runs; r++)
+        for (int d = 0; d < s->ndim; d++)
+            put(p, &(int32_t){(int32_t)s->strides[r][d]}, sizeof(int32_t));
+}
+
 /* TD_DECLINED, too, where the dialect has no such function. */
 static int run(call *c, int n_params, const td_scalar *params)
 {
@@ -124,7 +111,8 @@ static int run(call *c, int n_params, const td_scalar *params)
     const td_device device = out->device;
     const td_device_properties *properties = td_device_known(device);
     td_kernel_argument arguments[RUNS + 2];
-    packed values = {.size = 0};
+    packed values;
+    values.size = 0;
     int n_runs = 1, n_arguments = 0;
     if (!properties || n_params > NUMBERS)
         return properties ? TD_DECLINED : -1;
@@ -134,17 +122,24 @@ static int run(call *c, int n_params, const td_scalar *params)
     if (!holds)
         return TD_DECLINED;
     td_tensor *numbers[RUNS];
+    int run_of[RUNS];
     for (int i = 0; i < c->key.n_in; i++) {       /* those that are runs come first among c->runs */
         td_tensor *x = c->runs[1 + i];
         if (c->key.numbers >> i & 1)
             numbers[i] = x;
         else
-            c->runs[n_runs++] = x;
+            c->runs[run_of[i] = n_runs++] = x;
     }
-    c->n = out->numel;
-    if (c->n == 0)
+    if (out->numel == 0)
         return 0;
-    merge_dimensions(c, n_runs);
+    td_sweep_of(&c->sweep, n_runs, c->runs);
+    c->key.ndim = (int8_t)c->sweep.ndim;
+    c->key.pack = (int8_t)c->sweep.pack;
+    c->key.depth = (int8_t)c->sweep.depth;
+    c->key.narrow = c->sweep.narrow;
+    for (int i = 0; i < c->key.n_in; i++)
+        if (!(c->key.numbers >> i & 1))
+            c->key.constants |= (c->sweep.constants >> run_of[i] & 1) << i;
     void *kernel = td_device_kernel(device, &c->key, sizeof c->key, "elementwise", print_source, &c->key);
     if (!kernel) {
         if (td_error_code() != TD_E_NOT_IMPLEMENTED)
@@ -152,14 +147,10 @@ static int run(call *c, int n_params, const td_scalar *params)
         td_error_clear();
         return TD_DECLINED;
     }
-    put(&values, &c->n, sizeof c->n);
-    for (int d = 0; d < c->key.ndim; d++)
-        put(&values, &c->sizes[d], sizeof *c->sizes);
-    for (int r = 0; r < n_runs; r++) {
+    put(&values, &c->sweep.n, sizeof c->sweep.n);
+    put_geometry(&values, &c->sweep, n_runs);
+    for (int r = 0; r < n_runs; r++)
         arguments[n_arguments++] = (td_kernel_argument){c->runs[r]->data, 0};
-        for (int d = 0; d < c->key.ndim; d++)
-            put(&values, &c->strides[r][d], sizeof **c->strides);
-    }
     for (int i = 0; i < c->key.n_in; i++) {
         td_scalar x;
         if (!(c->key.numbers >> i & 1))
@@ -172,7 +163,8 @@ static int run(call *c, int n_params, const td_scalar *params)
         put_number(&values, params[i], (td_dtype)c->key.common);
     values.size = (values.size + 7) / 8 * 8;
     arguments[n_arguments++] = (td_kernel_argument){values.bytes, values.size};
-    int64_t groups = (c->n + properties->lanes - 1) / properties->lanes, most = (int64_t)properties->units * 64;
+    const int64_t of_group = (int64_t)properties->lanes * c->sweep.depth, groups = (c->sweep.packs + of_group - 1) / of_group;
+    const int64_t most = (int64_t)properties->units * 256;
     return td_device_launch(device, kernel, groups < most ? groups : most, n_arguments, arguments);
 }
 
@@ -206,6 +198,9 @@ int td_copy_on_device(td_tensor *dst, td_tensor *src)
     call c;
     if (!td_has_programs(dst->device) || !is_plain(dst) || !is_plain(src))
         return TD_DECLINED;
+    const int status = td_copy_by_tiles(dst, src);
+    if (status != TD_DECLINED)
+        return status;
     memset(&c.key, 0, sizeof c.key);
     c.key.common = c.key.in[0] = src->dtype;
     c.key.out = dst->dtype;
