@@ -3,7 +3,7 @@ from tede.profiler import (  # noqa: F401
     DeviceType, EventList, FunctionEvent, FunctionEventAvg, KinetoStepTracker, _listen, _ProfilerStats, itt, kineto_available, record_function)
 from tede.profiler import profile as _profile
 
-__all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
+__all__ = ["KinetoStepTracker", "EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
 
 
 class profile(_profile):

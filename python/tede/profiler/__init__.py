@@ -17,7 +17,7 @@ from tede.profiler._profile import (  # noqa: F401
     tensorboard_trace_handler)
 from tede.utils._traceback import gather_traceback, symbolize_tracebacks  # noqa: F401
 
-__all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
+__all__ = ["DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
            "tensorboard_trace_handler"]
 
 
