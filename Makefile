@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan opencl-test cuda-test portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize sanitize-devices fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan opencl-test cuda-test portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -126,6 +126,9 @@ fuzz-programs: build  ## random programs beside PyTorch; ARGS="--seed 1 --progra
 fuzz-python: $(SANITIZED)/package  ## every Python function with objects of all kinds, and changed checkpoints, under the sanitizers; ARGS="--sample 10", CHECKPOINTS="--calls 100"
 	$(SANITIZED_PYTHON) tools/fuzz_python.py $(ARGS)
 	$(SANITIZED_PYTHON) tools/fuzz_checkpoints.py $(CHECKPOINTS)
+
+sanitize-devices: build  ## device kernels as plain C under the sanitizers; TESTS="FILE -k NAME" for fewer
+	$(BIN)/python tools/device_test.py toyc $(TESTS)
 
 SECONDS_OF_STRESS ?= 20
 tsan: $(VENV)/ready  ## eight threads that call, go backward, register and load devices, under ThreadSanitizer

@@ -1,9 +1,12 @@
-"""The tests of a device: `make opencl-test`, `make cuda-test`, or python tools/device_test.py opencl|cuda [TEST ...].
+"""The tests of a device: `make opencl-test`, `make cuda-test`, `make sanitize-devices`, or
+python tools/device_test.py opencl|cuda|toyc [TEST ...].
 
 opencl: on what OpenCL device there is. PoCL, which makes the CPU one, is installed with apt-get by root where APT=1 says so. Where there
 is no device the reason is printed, the tests are counted as skipped, and nothing fails.
 cuda: on the fake driver of tests/python/fake_cuda, which runs kernels on the CPU; NVRTC, which needs no GPU, compiles each of them for
-two architectures."""
+two architectures.
+toyc: on the device of examples/c/toy_device.c whose kernels are plain C. They, the device and its memory are under AddressSanitizer and
+UndefinedBehaviorSanitizer, tede isn't; the first error of a kernel ends its process."""
 import os
 import pathlib
 import shutil
@@ -34,6 +37,18 @@ def find_opencl():
         print(f"no OpenCL device, what needs one is skipped: {reason}\nDebian's packages: {' '.join(PACKAGES)}", flush=True)
 
 
+def sanitized(folder):
+    """The environment in which toyc is under the sanitizers; what they say goes to files of the folder."""
+    def say(*command):
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    flags = say(sys.executable, "-m", "tede.config", "--cflags", "--libs").split()
+    say("cc", "-g", "-O1", "-fsanitize=address,undefined", "-DTOY_PROGRAMS", "-shared", "-fPIC", str(ROOT / "examples/c/toy_device.c"),
+        "-o", f"{folder}/toyc.so", *flags)
+    return {"TEDE_DEVICE_PATH": folder, "TEDE_TEST_DEVICE": "toyc", "TEDE_KERNEL_CACHE": f"{folder}/kernels", "TEDE_NO_CACHE": "1",
+            "LD_PRELOAD": say("cc", "-print-file-name=libasan.so"), "UBSAN_OPTIONS": f"halt_on_error=1:print_stacktrace=1:log_path={folder}/report",
+            "ASAN_OPTIONS": f"detect_leaks=0:allocator_may_return_null=1:log_path={folder}/report"}
+
+
 def pytest(*arguments, **environment):
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-n", "auto", "-p", "no:cacheprovider", *arguments], cwd=ROOT,
                           env={**os.environ, **environment})
@@ -46,6 +61,12 @@ def main():
         find_opencl()
         raise SystemExit(pytest(*tests) if tests else pytest("tests/python/test_opencl.py", "tests/python/device_kernels")
                          or pytest("tests/python/test_formula.py", "-k", "OpenCL or device_gives"))
+    if device == "toyc":
+        with tempfile.TemporaryDirectory() as folder:
+            status = pytest(*tests or ["tests/python/device_kernels", "-k", "not example"], **sanitized(folder))
+            for report in sorted(pathlib.Path(folder).glob("report*")):
+                print(report.read_text())
+            raise SystemExit(status)
     sys.path.insert(0, str(ROOT / "tests/python"))
     import cuda_environment
     import nvrtc

@@ -9,6 +9,9 @@
  * Compiled with -DTOY_PROGRAMS it is called "toyc", and runs the core's kernels instead: programs are plain C, a group at a time
  * (TD_DIALECT_SERIAL), compiled by cc where they are first needed.
  *
+ * Compiled with -fsanitize=address it compiles programs with that, too, and what lies behind a block, or was never written, is found by whoever
+ * reads it, if TEDE_NO_CACHE=1 lets the device see each block as it is.
+ *
  * For tests: counters of what was done; toy_delay makes each task late by so many microseconds; toy_capacity is how much memory an
  * index has; after toy_kill(index) every call to that index is an error, and nothing waits for it. */
 #include <dlfcn.h>
@@ -28,6 +31,16 @@ enum { INDICES = 2, OPERANDS = 3, ARGUMENTS = 32 };
 #define NAME "toyc"
 #else
 #define NAME "toy"
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define SANITIZE "-O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+enum { SANITIZED = 1 };
+#else
+#define SANITIZE "-O1"
+#define ASAN_POISON_MEMORY_REGION(at, bytes)   ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+enum { SANITIZED = 0 };
 #endif
 
 TD_API int64_t toy_copies[INDICES], toy_kernels[INDICES], toy_live_bytes[INDICES], toy_late_copies[INDICES], toy_page_locked;
@@ -63,11 +76,20 @@ static size_t whole_pages(size_t nbytes)
     return (nbytes + page - 1) / page * page;
 }
 
+/* What is left of the pages behind a block can't be read, and what is in it is no number. */
+static void open_block(char *at, size_t nbytes, size_t bytes)
+{
+    ASAN_UNPOISON_MEMORY_REGION(at, nbytes);
+    ASAN_POISON_MEMORY_REGION(at + nbytes, bytes - nbytes);
+    if (SANITIZED)
+        memset(at, 0xff, nbytes);
+}
+
 static void *take(td_device device, size_t nbytes)
 {
     if (check(device.index))
         return NULL;
-    size_t bytes = whole_pages(nbytes), at = 0;
+    size_t bytes = whole_pages(nbytes + SANITIZED), at = 0;
     range *r = malloc(sizeof *r), **place = &taken;
     pthread_mutex_lock(&memory_lock);
     for (; *place && (*place)->at - at < bytes; place = &(*place)->next)
@@ -80,15 +102,16 @@ static void *take(td_device device, size_t nbytes)
         toy_live_bytes[device.index] += (int64_t)bytes;
     }
     pthread_mutex_unlock(&memory_lock);
-    if (good)
+    if (good) {
+        open_block(window + WINDOW + at, nbytes, bytes);
         return window + at;
+    }
     free(r);
     return td_fail(TD_E_MEMORY, NAME ":%d is out of memory: %zu bytes were asked for", device.index, nbytes);
 }
 
 static void free_memory(td_device device, void *memory, size_t nbytes)
 {
-    (void)nbytes;
     pthread_mutex_lock(&memory_lock);
     range **place = &taken, *r;
     while ((*place)->at != (size_t)((char *)memory - window))
@@ -96,6 +119,7 @@ static void free_memory(td_device device, void *memory, size_t nbytes)
     r = *place;
     *place = r->next;
     toy_live_bytes[device.index] -= (int64_t)r->bytes;
+    ASAN_POISON_MEMORY_REGION(window + WINDOW + r->at, nbytes);
     mmap(window + WINDOW + r->at, r->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     pthread_mutex_unlock(&memory_lock);
     free(r);
@@ -439,7 +463,7 @@ static void *build(td_device device, const char *source, const char *options, td
     const int number = __atomic_add_fetch(&builds, 1, __ATOMIC_RELAXED);        /* dlopen knows libraries by their names */
     snprintf(text, sizeof text, "%s/%d.c", folder, number);
     snprintf(library, sizeof library, "%s/%d.so", folder, number);
-    snprintf(command, sizeof command, "cc %s -w -O1 -shared -fPIC %s -o %s -lm > /dev/null 2>&1", options, text, library);
+    snprintf(command, sizeof command, "cc %s -w " SANITIZE " -shared -fPIC %s -o %s -lm > /dev/null 2>&1", options, text, library);
     bool good = binary->data ? write_whole(library, binary->data, binary->size)
                              : write_whole(text, source, strlen(source)) && system(command) == 0 && read_whole(library, binary);
     void *program = good ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;

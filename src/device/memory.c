@@ -19,7 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND = 512, MIB = 1 << 20, SMALL = MIB, SUBDIVISIONS = 8, BINS = 56 * SUBDIVISIONS };
+/* Atomic operations on what is smaller than WORD bytes take the word around it. */
+enum { ROUND = 512, WORD = 4, MIB = 1 << 20, SMALL = MIB, SUBDIVISIONS = 8, BINS = 56 * SUBDIVISIONS };
 
 typedef struct user { struct user *next; td_stream *stream; td_event *event; } user;
 
@@ -55,7 +56,7 @@ typedef struct pool {
 } pool;
 
 static pool *pools[TD_DEVICE_TYPES];
-static bool  kept = true;               /* as for the CPU's memory: TEDE_NO_CACHE=1 sends every block to the device */
+static bool  kept = true;               /* as for the CPU's memory: TEDE_NO_CACHE=1 sends every block to the device, as large as was asked for */
 
 int td_device_memory_prepare(int type, int count)
 {
@@ -342,13 +343,13 @@ static int cut(pool *p, arena *a, block *b, size_t bytes)
 
 static void *take(pool *p, td_stream *stream, size_t nbytes)
 {
-    size_t bytes = (nbytes + ROUND - 1) / ROUND * ROUND;
+    const size_t unit = kept ? ROUND : WORD, bytes = (nbytes + unit - 1) / unit * unit;
     if (p->pending)
         settle_pending(p, false);
     if (p->n_live >= p->table_size && grow_table(p))
         return NULL;
     arena *a = arena_of(p, stream, bytes <= SMALL);
-    block *b = !a ? NULL : find_free(a, bytes);
+    block *b = a && kept ? find_free(a, bytes) : NULL;
     if (a && !b)
         b = new_segment(p, a, bytes);
     if (!b)
