@@ -701,3 +701,71 @@ def test_a_graph_is_decomposed_by_running_it(lib, fx):
     assert lib.ops.aten.silu.default not in [n.target for n in graph.nodes]
     x = lib.randn(2)
     assert lib.allclose(made(x), traced(x))
+
+
+def test_containers_as_concrete_arguments_are_taken_apart(lib, fx):
+    def f(x, flag):
+        return {"sum": x["a"] + sum(x["z"]), "first": x["z"][0] if flag else x["a"]}
+    traced = fx.symbolic_trace(f, concrete_args={"x": {"a": fx.PH, "z": (fx.PH, fx.PH)}, "flag": True})
+    assert [n.name for n in traced.graph.nodes if n.op == "placeholder"] == ["x_1", "x_2", "x_3", "flag_1"]
+    assert "tree_flatten_spec" in traced.code and traced.code.endswith("\n    ")
+    given = {"a": lib.ones(2), "z": (lib.ones(2) * 2, lib.ones(2) * 3)}
+    for module in (traced, pickle.loads(pickle.dumps(traced)), copy.deepcopy(traced)):
+        got = module(given, True)
+        assert got["sum"].tolist() == [6, 6] and got["first"].tolist() == [2, 2]
+    again = fx.symbolic_trace(traced)
+    assert "tree_flatten_spec" not in again.code and again(given, True)["sum"].tolist() == [6, 6]
+    plain = fx.GraphModule({}, copy.deepcopy(traced.graph))
+    plain.graph.set_codegen(fx.graph.CodeGen())
+    plain.recompile()
+    flat = traced.graph.process_inputs(given, True)
+    assert len(flat) == 4 and traced.graph.process_outputs(plain(*flat))["first"].tolist() == [2, 2]
+
+
+def test_placeholders_have_what_their_stand_ins_say(lib, fx):
+    stand_in = importlib.import_module(f"{lib.__name__}.fx._symbolic_trace").PHWithMeta
+    given = {"u": stand_in(ph_key="left"), "v": stand_in(ph_key="right")}
+    traced = fx.symbolic_trace(lambda a: a["u"] + a["v"], concrete_args={"a": given})
+    assert [(n.name, n.ph_key) for n in traced.graph.nodes if n.op == "placeholder"] == [("a_1", "left"), ("a_2", "right")]
+
+
+def test_lines_of_the_code_know_their_nodes_and_can_be_changed(lib, fx):
+    traced = fx.symbolic_trace(lambda a, b: a.sin() + b.cos())
+    assert {1: 2, 2: 3, 3: 4, 4: 5}.items() <= traced._lineno_map.items()
+    with traced.graph.on_generate_code(lambda before: lambda lines: ["noted = 1\n", *lines]):
+        traced.recompile()
+        assert "    noted = 1\n" in traced.code and {2: 2, 3: 3, 4: 4, 5: 5}.items() <= traced._lineno_map.items()
+        assert traced(lib.zeros(1), lib.zeros(1)).tolist() == [1]
+    traced.recompile()
+    assert "noted" not in traced.code
+
+
+def test_an_error_in_generated_code_is_shown_with_its_lines(lib, fx, capsys):
+    traced = fx.symbolic_trace(lambda x: x.sin() + 1)
+    with pytest.raises(AttributeError):
+        traced(5)
+    shown = capsys.readouterr().err
+    assert "Call using an FX-traced Module, line 5 of the traced Module's generated forward function:" in shown
+    assert "sin = x.sin();  x = None\n\n~~~~" in shown or "sin = x.sin();  x = None\n~~~~" in shown
+
+    def inside(x):
+        raise ValueError("not in the generated code")
+    graph = fx.Graph()
+    graph.output(graph.call_function(inside, (graph.placeholder("x"),)))
+    with pytest.raises(ValueError):
+        fx.GraphModule({}, graph)(1)
+    assert capsys.readouterr().err == ""
+
+
+def test_types_of_tensors_in_annotations(lib, fx):
+    types = importlib.import_module(f"{lib.__name__}.fx.tensor_type")
+    annotate = importlib.import_module(f"{lib.__name__}.fx.annotate").annotate
+    Type, Dyn = types.TensorType, types.Dyn
+    assert Type((1, Dyn)) == Type[1, Dyn] != Type((1, 2)) and types.is_consistent(Type((1, 2)), Type((1, Dyn)))
+    assert types.is_more_precise(Type((1, 2)), Type((1, Dyn))) and not types.is_more_precise(Type((1, Dyn)), Type((1, 2)))
+    assert types.is_consistent(int, Dyn) and not types.is_consistent(Type((1, 2)), Type((1, 2, 3))) and not types.is_consistent(Type((1,)), int)
+
+    def f(x: Type((Dyn, 3)), y):
+        return x + annotate(y, Dyn)
+    assert [n.type for n in fx.symbolic_trace(f).graph.nodes if n.op == "placeholder"] == [Type((Dyn, 3)), Dyn]
+    assert annotate(3, int) == 3

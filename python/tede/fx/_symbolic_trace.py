@@ -4,6 +4,7 @@ import copy
 import functools
 import importlib
 import inspect
+import itertools
 import math
 import operator
 import typing
@@ -11,12 +12,13 @@ from types import FunctionType
 
 import tede
 from tede.fx._compatibility import compatibility  # noqa: F401  programs that subclass Tracer take these names from here
-from tede.fx.graph import Graph, PythonCode
+from tede.fx.graph import Graph, PythonCode, _PyTreeCodeGen, _PyTreeInfo
 from tede.fx.graph_module import GraphModule, _compile
 from tede.fx.node import has_side_effect
 from tede.fx.proxy import ParameterProxy, Proxy, TracerBase, _proxies  # noqa: F401
 from tede.jit import ScriptObject  # noqa: F401
 from tede.nn import Module
+from tede.utils import _pytree
 
 _orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
 # Where parameters of a kind stand among a function's variables; the others come first.
@@ -52,6 +54,24 @@ class ProxyableClassMeta(type):
         for proxy in _proxies((args, kwargs)) if _tracing else ():
             return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
         return super().__call__(*args, **kwargs)
+
+
+class PHBase:
+    """Stands in concrete_args for a value that stays a parameter of the graph."""
+
+    def __repr__(self):
+        return "PH"
+
+
+class PHWithMeta(PHBase):
+    """Its placeholder has an attribute ph_key."""
+
+    def __init__(self, ph_key=None):
+        super().__init__()
+        self.ph_key = ph_key
+
+
+PH = PHBase()
 
 
 def is_fx_tracing():
@@ -254,21 +274,39 @@ class Tracer(TracerBase):
             default = () if p.default is p.empty or stars else (p.default,)
             args.append(self.create_proxy("placeholder", stars + p.name, default, {},
                                           type_expr=None if p.annotation is p.empty or isinstance(p.annotation, str) else p.annotation))
-        if any(p.kind in _ORDER for p in parameters):
+        if concrete_args is not None or any(p.kind in _ORDER for p in parameters):
             root_fn = _patch_function(plain, len(args))
-        return root_fn, args
+        flat, spec = _pytree.tree_flatten(tuple(args))
+        if all(child.is_leaf() for child in spec.children()):
+            return root_fn, args
+        names = (["self"] if is_module else []) + [p.name for p in parameters]
+        self.graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, spec, None))
+
+        def of_leaves(*leaves):
+            result, out_spec = _pytree.tree_flatten(root_fn(*_pytree.tree_unflatten(list(leaves), spec)))
+            self.graph._codegen.pytree_info = self.graph._codegen.pytree_info._replace(out_spec=out_spec)
+            return result
+        return of_leaves, flat
 
     def _specialized(self, parameter, value):
-        """A parameter's value during the trace; the graph takes it, too, and compares."""
-        name = parameter.name
+        """A parameter's value during the trace; the graph takes its leaves: some stay open, the others are compared."""
+        name, count = parameter.name, itertools.count(1)
         default = () if parameter.default is parameter.empty else (parameter.default,)
-        given = self.create_proxy("placeholder", name, default, {})
-        if isinstance(value, (int, float)):         # bool is one
-            tede._assert(given == value, f"{name} has been specialized to have value {value} but got another value")
-        elif value is None:
-            self.create_proxy("call_function", _assert_is_none,
-                              (given, f"{name} has been specialized to have value None but got another value"), {})
-        return value
+
+        def leaf(x):
+            given = self.create_proxy("placeholder", f"{name}_{next(count)}", default, {})
+            if isinstance(x, PHBase):
+                for attribute in vars(x).keys() - vars(PHBase).keys():
+                    if not hasattr(given.node, attribute):
+                        setattr(given.node, attribute, getattr(x, attribute))
+                return given
+            if isinstance(x, (int, float, str)):        # bool is one
+                tede._assert(given == x, f"{name} has been specialized to have value {x} but got another value")
+            elif x is None:
+                self.create_proxy("call_function", _assert_is_none,
+                                  (given, f"{name} has been specialized to have value None but got another value"), {})
+            return x
+        return _pytree.tree_map(leaf, value)
 
     def __deepcopy__(self, memo):
         made = object.__new__(type(self))
@@ -345,7 +383,7 @@ class _CodeOnlyModule(Module):
 
 def _rebuild(state, code, name, imports=()):
     """From a pickle: the code is run with proxies, which makes the graph again. What no node names stays in the module, too."""
-    found = {short: functools.reduce(getattr, path.split("."), importlib.import_module(module)) for short, module, path in imports}
+    found = {short: functools.reduce(getattr, path.split(".") if path else (), importlib.import_module(module)) for short, module, path in imports}
     class KeepModules(Tracer):
         def is_leaf_module(self, m, module_qualified_name):
             return True
@@ -364,8 +402,10 @@ def _rebuild(state, code, name, imports=()):
 def _reduce(self):
     state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_code")}
     names = self._graph.python_code("self").globals
+    names = {short: value for short, value in names.items() if short not in ("torch", "_operator", "device", "typing")}
     imports = [(short, value.__module__, value.__qualname__) for short, value in names.items()
-               if short not in ("torch", "_operator", "device", "typing") and hasattr(value, "__qualname__") and "<" not in value.__qualname__]
+               if hasattr(value, "__qualname__") and "<" not in value.__qualname__]
+    imports += [(short, value.__name__, "") for short, value in names.items() if inspect.ismodule(value)]
     return _rebuild, (state, self._code, type(self).__name__, imports)
 
 

@@ -55,15 +55,29 @@ class _Namespace:
 
 
 class PythonCode:
-    """The source of a forward function, and what it names."""
+    """The source of a forward function, and what it names. _lineno_map: of lines, counted from the function's first, to numbers of nodes;
+    _prologue_start: that line."""
 
-    def __init__(self, src, globals):
-        self.src, self.globals = src, globals
+    def __init__(self, src, globals, _lineno_map=None, _prologue_start=0):
+        self.src, self.globals, self._lineno_map, self._prologue_start = src, globals, _lineno_map, _prologue_start
+
+
+class _Line(str):
+    """A line of code, with the number of its node."""
+    node = None
+
+
+def _line(text, number):
+    line = _Line(text)
+    line.node = number
+    return line
 
 
 class CodeGen:
     """How a graph becomes code: a plain forward(self, ...), unless a subclass says otherwise. process_inputs and process_outputs turn what
-    that function takes and returns into the values of the graph's placeholders and output, and back."""
+    that function takes and returns into the values of the graph's placeholders and output, and back. `_body_transformer`: a function of the
+    body's lines, or None."""
+    _body_transformer = None
 
     def gen_fn_def(self, free_vars, maybe_return_annotation):
         """The function's first line."""
@@ -78,6 +92,59 @@ class CodeGen:
 
     def process_outputs(self, outputs):
         return outputs
+
+    def generate_output(self, shown):
+        """The last line."""
+        return f"return {shown}"
+
+
+class _PyTreeInfo(typing.NamedTuple):
+    """Parameters that are containers: their names, and how they and the result are flattened."""
+    orig_args: list
+    in_spec: typing.Any
+    out_spec: typing.Any
+
+
+class _PyTreeCodeGen(CodeGen):
+    """Takes containers, whose leaves are the graph's placeholders, and returns what the traced function did."""
+
+    def __init__(self, pytree_info):
+        self.pytree_info = pytree_info
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation):
+        line = super().gen_fn_def(list(self.pytree_info.orig_args), maybe_return_annotation)
+        leaves = [name.partition("=")[0].partition(":")[0].strip() for name in free_vars if name != "self"]
+        given = ", ".join(name for name in self.pytree_info.orig_args if name != "self")
+        return line + (f"\n    {', '.join(leaves)}, = fx_pytree.tree_flatten_spec([{given}], self._in_spec)" if leaves else "")
+
+    def generate_output(self, shown):
+        return f"return pytree.tree_unflatten({shown}, self._out_spec)"
+
+    def additional_globals(self):
+        from tede.fx import _pytree as fx_pytree
+        from tede.utils import _pytree as pytree
+        return [("fx_pytree", fx_pytree), ("pytree", pytree)]
+
+    def process_inputs(self, *args):
+        from tede.utils._pytree import arg_tree_leaves
+        return arg_tree_leaves(*args)
+
+    def process_outputs(self, outputs):
+        from tede.utils._pytree import tree_unflatten
+        return tree_unflatten(outputs if isinstance(outputs, (list, tuple)) else [outputs], self.pytree_info.out_spec)
+
+
+class _TransformCode:
+    """Leaving it puts the function back that changed the code before."""
+
+    def __init__(self, codegen, transformer):
+        self._codegen, self._before, codegen._body_transformer = codegen, codegen._body_transformer, transformer
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        self._codegen._body_transformer = self._before
 
 
 class Graph:
@@ -176,6 +243,11 @@ class Graph:
     def set_codegen(self, codegen):
         """Let a CodeGen make the code; GraphModule.recompile() asks it."""
         self._codegen = codegen
+
+    def on_generate_code(self, make_transformer):
+        """Let ``make_transformer(the one before, or None)`` change the lines of the code, each with its end, whenever it is made; as a context
+        manager, within its block."""
+        return _TransformCode(self._codegen, make_transformer(self._codegen._body_transformer))
 
     def process_inputs(self, *args):
         return self._codegen.process_inputs(*args)
@@ -319,7 +391,7 @@ class Graph:
 
         def call(args, kwargs):
             return ", ".join([*map(show, args), *(f"{key} = {show(value)}" for key, value in kwargs.items())])
-        for node in self.nodes:
+        for number, node in enumerate(self.nodes):
             kind = f" : {annotation(node.type)}" if node.type is not None else ""
             if node.op == "placeholder":
                 default = f" = {show(node.args[0])}" if node.args else ""
@@ -329,7 +401,7 @@ class Graph:
                     lines.append(f"{node.name} = {raw.lstrip('*')}")
                 continue
             if node.op == "output":
-                lines.append(f"return {show(node.args[0])}")
+                lines.append(_line(self._codegen.generate_output(show(node.args[0])), number))
                 continue
             if node.op == "get_attr":
                 value = _attribute("self", node.target)
@@ -352,12 +424,18 @@ class Graph:
                     if node.meta.get("is_wrapped", False):
                         wrapped[value.partition("(")[0]] = True
             unused = [used.name for used in gone.get(node, ())]
-            lines.append(f"{node.name}{kind} = {value}" + (f";  {' = '.join(unused)} = None" if unused else ""))
-        body = "\n".join("    " + line for line in lines or ["pass"])
+            lines.append(_line(f"{node.name}{kind} = {value}" + (f";  {' = '.join(unused)} = None" if unused else ""), number))
+        lines = [_line(f"{line}\n", getattr(line, "node", None)) for line in lines or ["pass"]]
+        if self._codegen._body_transformer is not None:
+            lines = self._codegen._body_transformer(lines)
+        numbers = [getattr(line, "node", None) for line in lines for _ in range(line.count("\n"))]
+        body = "\n".join("    " + line for line in "".join(lines).split("\n"))
         import tede
         names["torch"] = tede
         wraps = "\n".join(f"torch.fx.wrap('{name}')" for name in wrapped)
-        return PythonCode(f"{wraps}\n\n\n{self._codegen.gen_fn_def(parameters, '')}\n{body}\n", names)
+        head = self._codegen.gen_fn_def(parameters, "")
+        first = head.count("\n") + 1
+        return PythonCode(f"{wraps}\n\n\n{head}\n{body}", names, {first + i: number for i, number in enumerate(numbers)}, wraps.count("\n") + 4)
 
     def __str__(self):
         lines = []

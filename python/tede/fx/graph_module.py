@@ -1,6 +1,8 @@
 """GraphModule: a module whose forward is generated from a graph."""
 import copy
 import linecache
+import sys
+import traceback
 
 from tede.fx.graph import Graph
 from tede.nn import Module
@@ -100,10 +102,26 @@ class GraphModule(Module):
 
     def recompile(self):
         """Make forward from the graph."""
+        info = getattr(self._graph._codegen, "pytree_info", None)
+        if info is not None:
+            self._in_spec, self._out_spec = info.in_spec, info.out_spec
         code = self._graph.python_code(root_module="self")
-        self._code = code.src
+        self._code, self._lineno_map, self._prologue_start = code.src, code._lineno_map, code._prologue_start
         type(self).forward = _compile(code, self._graph._traced_from)
         return code
+
+    def __call__(self, *args, **kwargs):
+        try:
+            return super().__call__(*args, **kwargs)
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            if not last.filename.startswith("<eval_with_key>"):
+                raise
+            lines = linecache.getlines(last.filename)
+            print(f"{traceback.format_exc()}\nCall using an FX-traced Module, line {last.lineno} of the traced Module's generated forward function:\n"
+                  f"{''.join(lines[max(last.lineno - 2, 0):last.lineno])}~~~~~~~~~~~~~~~~~~~~~~~~~~~ <--- HERE\n{''.join(lines[last.lineno:last.lineno + 2])}",
+                  file=sys.stderr)
+            raise error.with_traceback(None) from None
 
     def print_readable(self, print_output=True, **options):
         text = f"class {type(self).__name__}(torch.nn.Module):" + self._code.replace("\n", "\n    ")

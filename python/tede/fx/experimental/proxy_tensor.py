@@ -213,7 +213,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
         finally:
             noting.remove(recorder.hold)
         leaves, out_spec = tree.tree_flatten(result)
-        recorder.graph.output(recorder.node_of(result) if out_spec.is_leaf() else [recorder.node_of(x) for x in leaves])
+        nodes = [recorder.node_of(x) for x in leaves]
+        recorder.graph.output(nodes[0] if out_spec.is_leaf() else tuple(nodes) if isinstance(result, tuple) else nodes)
         recorder.graph.eliminate_dead_code(_is_impure)
         used = {node.target for node in recorder.graph.nodes if node.op == "get_attr"}
         held = {name: x for name, x in recorder.constants.items() if name in used}
