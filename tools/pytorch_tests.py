@@ -45,7 +45,8 @@ SCOPE = {
     "choice of backend": r"conv_backend|ConvBackend",
     "private": r"FakeTensorDispatchCache|_addmm_activation|_lazy_clone|test_cow_|_storage_address|_current_graph_task"
                r"|_native_multi_head_attention|kineto_results|event_tree|profiler\._utils|_pattern_matcher|TestExperimentalUtils|TestTorchTidyProfiler"
-               r"|TestMemoryProfiler|TestDataFlow|TestIdentifyGradients|TestProfilerTree|_efficientzerotensor|_add_relu"
+               r"|TestMemoryProfiler|TestDataFlow|TestIdentifyGradients|TestProfilerTree|_efficientzerotensor|_add_relu|simple_registry|_EnablePythonDispatcher|_IncludeDispatchKeyGuard"
+               r"|torch\.library\._impls"
                r"|(torch\._|from _)(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher",
     "torchvision": r"torchvision",
@@ -67,6 +68,8 @@ NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_d
          "_C._set_neg": lambda x, on: x.is_neg() != on and setattr(x, "data", x.detach()._neg_view()),
          "_prims_common.wrappers._maybe_remove_out_wrapper": lambda function: function,
          "fx.experimental.symbolic_shapes.ShapeEnv": lambda **kwargs: None,          # FakeTensorMode takes sizes as they are without
+         "_C._jit_get_schemas_for_operator": lambda name: [op._schema for op in _overloads(name)],
+         "_export.wrappers.mark_subclass_constructor_exportable_experimental": lambda constructor: constructor,
          "fx.experimental._config.patch": lambda **kwargs: lambda test: test,
          "testing._comparison._unwrap_dtensor_for_comparison": lambda *args: args,
          "testing._comparison.TensorLikePair._check_supported": lambda self, tensor, *, id: None,
@@ -77,6 +80,12 @@ _ENVIRONMENT = "TEDE_PYTORCH_TESTS"       # what child processes have to know, a
 
 
 # ---- within a process that runs tests ----------------------------------------------------------------------------------
+
+def _overloads(name):
+    """The overloads of an operator that is named with its namespace."""
+    packet = pkgutil.resolve_name("torch.ops." + name.replace("::", "."))
+    return [getattr(packet, overload) for overload in packet.overloads()]
+
 
 class StandIn:
     """A name that the library doesn't have."""
@@ -126,6 +135,11 @@ def _clear_nothing(jit_utils):
     jit_utils.clear_class_registry = lambda: None
 
 
+def _name_errors(module):
+    """The error of torch.library.opcheck is the library's."""
+    module.OpCheckError = sys.modules["torch"].library.OpCheckError
+
+
 def _allow_empty_lists(module):
     """Databases of what isn't here (torch._refs) are empty."""
     kind = module.ops if hasattr(module, "ops") else module.parametrize
@@ -151,7 +165,7 @@ class InternalFinder:
             return None
         folder = os.path.join(self._folder, *name.split(".")[2:-1])
         spec = importlib.machinery.PathFinder.find_spec(name, [folder])
-        change = {"core": _find_stand_ins, "jit_utils": _clear_nothing, "common_utils": _allow_empty_lists,
+        change = {"core": _find_stand_ins, "generate_tests": _name_errors, "jit_utils": _clear_nothing, "common_utils": _allow_empty_lists,
                   "common_device_type": _allow_empty_lists}.get(name.rpartition(".")[2])
         if change is not None:
             execute = spec.loader.exec_module
