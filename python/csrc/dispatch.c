@@ -93,19 +93,20 @@ static void include_key(void)
 
 static PyObject *registered;                /* dict: overload -> {class: handler}, for classes whose own handler is not called */
 
-/* What `type` makes of a call: the handler that was registered for the operator, else the __torch_dispatch__ of `owner`. */
+/* What `owner`, a mode or an operand, makes of a call: the handler that was registered for the operator and its type, else its own. */
 static PyObject *ask_one(PyObject *owner, PyObject *type, PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
 {
     PyObject *of_classes = PyDict_GET_SIZE(registered) ? PyDict_GetItemWithError(registered, function) : NULL;
     PyObject *handler = of_classes ? PyDict_GetItemWithError(of_classes, type) : NULL;
+    PyObject *first = PyType_IsSubtype((PyTypeObject *)type, &td_py_Tensor) ? type : owner;
     if (handler) {
         Py_INCREF(handler);             /* the call may register another */
-        PyObject *answer = PyObject_CallFunctionObjArgs(handler, owner, function, types, args, kwargs, NULL);
+        PyObject *answer = PyObject_CallFunctionObjArgs(handler, first, function, types, args, kwargs, NULL);
         Py_DECREF(handler);
         return answer;
     }
     PyObject *method = PyErr_Occurred() ? NULL : PyObject_GetAttr(owner, word);
-    if (method && owner != type && PyMethod_Check(method) && PyMethod_GET_SELF(method) != owner) {
+    if (method && !PyType_IsSubtype((PyTypeObject *)type, &td_py_Tensor) && PyMethod_Check(method) && PyMethod_GET_SELF(method) != owner) {
         PyErr_SetString(PyExc_RuntimeError, "Defining your mode's `__torch_dispatch__` as a classmethod is not supported, please make it "
                                             "a plain method");
         Py_CLEAR(method);
@@ -152,7 +153,7 @@ static PyObject *call_handlers(PyObject *function, const Involved *list, PyObjec
     for (int i = 0; i < list->n && (!result ? !PyErr_Occurred() : result == Py_NotImplemented); i++) {
         Py_CLEAR(result);
         PyObject *type = (PyObject *)Py_TYPE(list->objects[i]);
-        result = ask_one(type, type, function, types, args, kwargs);
+        result = ask_one(list->objects[i], type, function, types, args, kwargs);
     }
     Py_DECREF(types);
     return result;

@@ -110,7 +110,8 @@ static int tie(td_tensor *x, td_tensor *operand, call_again *again, bool several
 
 int td_results_as_views(const td_op *op, const td_value *arguments, td_value *results)
 {
-    if (!(op->info.flags & TD_OP_VIEW) || op->info.n_results != 1 || !op->info.n_arguments ||
+    bool parts = results[0].kind == TD_VALUE_TENSORS && op->info.n_arguments && op->info.arguments[0].alias;      /* split: a composite */
+    if (!(op->info.flags & TD_OP_VIEW || parts) || op->info.n_results != 1 || !op->info.n_arguments ||
         arguments[0].kind != TD_VALUE_TENSOR || !td_tensor_is_hollow(arguments[0].tensor))
         return 0;
     td_tensor *operand = arguments[0].tensor;

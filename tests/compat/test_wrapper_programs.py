@@ -197,3 +197,51 @@ def test_a_mode_sees_what_is_drawn_and_read(lib):
         z = lib.nn.functional.dropout(y, 0.5)
         z.sum().backward()
     assert lib.equal(y.grad, z.detach())
+
+
+def test_a_handler_may_be_a_plain_method(lib):
+    """It gets the operand then, of the wrapper's class, whatever modes are active."""
+    Mode = importlib.import_module(f"{lib.__name__}.utils._python_dispatch").TorchDispatchMode
+
+    class Wrapper(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return lib.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            assert self is args[0] and types == (Wrapper,)
+            return func(self.inner, *args[1:], **(kwargs or {}))
+
+    class Through(Mode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+    x = Wrapper(lib.ones(2))
+    assert (x * 2).tolist() == [2, 2]
+    with Through():
+        assert x.clone().tolist() == [1, 1]
+
+
+def test_parts_of_a_wrapper_are_in_its_storage(lib):
+    aliased = importlib.import_module(f"{lib.__name__}.utils._python_dispatch").return_and_correct_aliasing
+    tree = importlib.import_module(f"{lib.__name__}.utils._pytree")
+
+    class Wrapper(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return lib.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, strides=inner.stride(), storage_offset=inner.storage_offset())
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            inner = tree.tree_map_only(Wrapper, lambda x: x.inner, args)
+            return aliased(func, args, kwargs or {}, tree.tree_map_only(lib.Tensor, Wrapper, func(*inner, **(kwargs or {}))))
+    x = Wrapper(lib.ones(4, 4))
+    number = x.untyped_storage()._cdata
+    for parts in (x.split(2), x.chunk(2), x.unbind(), x.split([1, 3]), (x.view(16),)):
+        assert all(part.untyped_storage()._cdata == number for part in parts)
+    assert x.split(2)[1].storage_offset() == 8 and (x * 2).untyped_storage()._cdata != number
