@@ -102,6 +102,8 @@ static inline void td_py_revive(PyObject *o, PyTypeObject *type)
 PyObject *td_py_wrap(td_tensor *x);
 /* Same, made as an instance of `type` if it has no object yet. */
 PyObject *td_py_wrap_as(td_tensor *x, PyTypeObject *type);
+/* The same of a subclass, with the queries that its objects answer themselves. */
+PyObject *td_py_wrap_subclass(td_tensor *x, PyObject *cls, bool requires_grad, int queries);
 /* NULL: the TypeError of making a tensor an instance of a class that isn't a Tensor's. */
 PyObject *td_py_not_subclass(void);
 /* The object of a borrowed x; None if x is NULL or TD_NONE. */

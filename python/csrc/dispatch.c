@@ -508,14 +508,7 @@ static PyObject *make_wrapper_subclass(PyObject *unused, PyObject *args, PyObjec
     if (dtype != Py_None && !td_py_as_dtype(dtype, &type))
         return PyErr_Format(PyExc_TypeError, "dtype must be a torch.dtype, not %s", Py_TYPE(dtype)->tp_name);
     td_tensor *x = td_tensor_hollow(n, sizes, strides == Py_None ? NULL : steps, start, type, where);
-    if (x && requires_grad && td_set_requires_grad(x, true) < 0) {
-        td_tensor_release(x);
-        x = NULL;
-    }
-    PyObject *made = td_py_wrap_as(x, (PyTypeObject *)cls);
-    if (made)
-        ((TensorObject *)made)->queries = (uint8_t)queries;
-    return made;
+    return td_py_wrap_subclass(x, cls, requires_grad, queries);
 }
 static PyMethodDef make_wrapper_def = {
     "_make_wrapper_subclass", (PyCFunction)(void (*)(void))make_wrapper_subclass, METH_VARARGS | METH_KEYWORDS | METH_STATIC,

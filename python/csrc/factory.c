@@ -478,7 +478,7 @@ static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, Py
     MODES_FIRST("tensor");
     Options o;
     if (nargs == 1 && !kwnames)
-        o = (Options){args[0], TD_DTYPE_NONE, td_py_default_device, 0, -1, false};
+        o = (Options){args[0], TD_DTYPE_NONE, td_py_default_device, 0, -1, false, false};
     else if (options("tensor", "data", args, nargs, kwnames, 0, td_py_default_device, &o) < 0)
         return NULL;
     if (td_py_is_tensor(o.data)) {

@@ -269,6 +269,19 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     return td_py_wrap_as(x, type);
 }
 
+/* An object of a class over a new tensor (taken over; NULL: an error is set), with the queries that it answers itself. */
+PyObject *td_py_wrap_subclass(td_tensor *x, PyObject *cls, bool requires_grad, int queries)
+{
+    if (x && requires_grad && td_set_requires_grad(x, true) < 0) {
+        td_tensor_release(x);
+        x = NULL;
+    }
+    PyObject *made = td_py_wrap_as(x, (PyTypeObject *)cls);
+    if (made)
+        ((TensorObject *)made)->queries = (uint8_t)queries;
+    return made;
+}
+
 static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kw)
 {
     (void)unused;
@@ -286,14 +299,7 @@ static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kw)
         return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' (position 2) must be Tensor, not %s",
                             Py_TYPE(data)->tp_name);
     td_tensor *x = td_tensor_is_python(td_py_x(data)) ? td_detach(td_py_x(data)) : td_tensor_alias(td_py_x(data), true);
-    if (x && requires_grad && td_set_requires_grad(x, true) < 0) {
-        td_tensor_release(x);
-        x = NULL;
-    }
-    PyObject *made = td_py_wrap_as(x, (PyTypeObject *)cls);
-    if (made)
-        ((TensorObject *)made)->queries = (uint8_t)queries;
-    return made;
+    return td_py_wrap_subclass(x, cls, requires_grad, queries);
 }
 static PyMethodDef make_subclass_def = {
     "_make_subclass", (PyCFunction)(void (*)(void))make_subclass, METH_VARARGS | METH_KEYWORDS | METH_STATIC,

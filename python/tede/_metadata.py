@@ -51,7 +51,9 @@ _BY_NAME = {space: {schema.partition("(")[0]: (schema, query) for schema, query 
             for space, table in (("aten", _ATEN), ("prim", _PRIM))}
 
 
-class _Query(OpOverload):
+class MetadataQuery(OpOverload):
+    """An overload of such a name."""
+
     def __init__(self, packet, full, schema, query):
         self._query = query
         super().__init__(packet, full, schema, 0)
@@ -99,7 +101,7 @@ class _QueryPacket(OpOverloadPacket):
 
     def _made_of(self, name, full):
         entry = self._queries.get("" if name == "default" else name)
-        return entry and _Query(self, full, *entry)
+        return entry and MetadataQuery(self, full, *entry)
 
 
 def packet(namespace, name):

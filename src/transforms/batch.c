@@ -138,6 +138,12 @@ int td_batch_give(td_batch *b, int i, td_tensor *value, int dim)
     return x ? 0 : -1;
 }
 
+td_tensor *td_batch_made(td_batch *b)
+{
+    td_value made;
+    return td_op_call(b->op, b->frame.values, &made) ? NULL : made.tensor;
+}
+
 /* Results that are arguments come first in a schema, in the arguments' order: they are replaced by what the caller
  * passed, whose wrapper then takes over a changed geometry. The others are wrapped. On an error nothing is left in
  * `results`. */

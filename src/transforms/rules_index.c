@@ -26,10 +26,7 @@ int td_rule_along(td_batch *b)
     td_tensor *shape = b->modes & TD_ALONG_LIKE_INDEX ? index : self;
     if (shape->ndim || written)
         return td_batch_call(b, b->op, 0);
-    td_value out;
-    if (td_op_call(b->op, b->frame.values, &out) != 0)
-        return -1;
-    TD_AUTO td_tensor *made = out.tensor;
+    TD_AUTO td_tensor *made = td_batch_made(b);
     return td_batch_give(b, 0, td_squeeze_dim(made, 1), 0);
 }
 
@@ -98,12 +95,9 @@ int td_rule_index_write(td_batch *b)
         if (source != TD_NONE && td_batch_put(b, "source", source->ndim ? td_tensor_retain(from) : td_unsqueeze(from, -1)) != 0)
             return -1;
         td_changed(b, "dim")->integer = dim + 1;
-        td_value out;
         if (self->ndim || written)
             return td_batch_call(b, b->op, 0);
-        if (td_op_call(b->op, b->frame.values, &out) != 0)
-            return -1;
-        TD_AUTO td_tensor *line = out.tensor;
+        TD_AUTO td_tensor *line = td_batch_made(b);
         return td_batch_give(b, 0, td_squeeze_dim(line, 1), 0);
     }
     TD_AUTO td_tensor *named = td_expanded(b, index);

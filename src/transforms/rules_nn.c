@@ -105,11 +105,8 @@ static td_tensor *folded_or_none(td_batch *b, td_tensor *x)
 int td_rule_convolution(td_batch *b)
 {
     td_tensor *input = td_operand(b, "input"), *weight = td_operand(b, "weight"), *bias = td_operand(b, "bias");
-    td_value out;
     if (!td_is_batched(b, weight) && !td_is_batched(b, bias)) {
-        if (td_batch_put(b, "input", folded_or_none(b, input)) != 0 || td_op_call(b->op, b->frame.values, &out) != 0)
-            return -1;
-        TD_AUTO td_tensor *made = out.tensor;
+        TD_AUTO td_tensor *made = td_batch_put(b, "input", folded_or_none(b, input)) ? NULL : td_batch_made(b);
         return td_batch_give(b, 0, td_unfolded(made, b->size), 0);
     }
     bool side_by_side = !td_is_batched(b, input) && td_given(b, "groups")->integer == 1 && !td_given(b, "transposed")->integer;
@@ -118,9 +115,7 @@ int td_rule_convolution(td_batch *b)
         return -1;
     if (!side_by_side)
         td_changed(b, "groups")->integer *= b->size;
-    if (td_op_call(b->op, b->frame.values, &out) != 0)
-        return -1;
-    TD_AUTO td_tensor *made = out.tensor;
+    TD_AUTO td_tensor *made = td_batch_made(b);
     return td_batch_give(b, 0, from_channels(made, b->size), 1);
 }
 
@@ -131,22 +126,17 @@ int td_rule_convolution_gradient(td_batch *b)
 {
     td_tensor *grad = td_operand(b, "grad_output"), *input = td_operand(b, "input"), *weight = td_operand(b, "weight");
     bool of_input = b->modes & TD_CONVOLUTION_GRADIENT_OF_INPUT;
-    td_value out;
     if (of_input && !td_is_batched(b, weight)) {
-        if (td_batch_put(b, "grad_output", folded_or_none(b, grad)) != 0 || td_batch_put(b, "input", folded_or_none(b, input)) != 0 ||
-            td_op_call(b->op, b->frame.values, &out) != 0)
+        if (td_batch_put(b, "grad_output", folded_or_none(b, grad)) != 0 || td_batch_put(b, "input", folded_or_none(b, input)) != 0)
             return -1;
-        TD_AUTO td_tensor *made = out.tensor;
+        TD_AUTO td_tensor *made = td_batch_made(b);
         return td_batch_give(b, 0, td_unfolded(made, b->size), 0);
     }
     if (td_batch_put(b, "grad_output", into_channels(b, grad)) != 0 || td_batch_put(b, "input", into_channels(b, input)) != 0 ||
         td_batch_put(b, "weight", folded_or_none(b, weight)) != 0)
         return -1;
-    int groups = td_argument_index(b->op, "groups");
-    b->frame.values[groups].integer *= b->size;
-    if (td_op_call(b->op, b->frame.values, &out) != 0)
-        return -1;
-    TD_AUTO td_tensor *made = out.tensor;
+    td_changed(b, "groups")->integer *= b->size;
+    TD_AUTO td_tensor *made = td_batch_made(b);
     return of_input ? td_batch_give(b, 0, from_channels(made, b->size), 1)
                        : td_batch_give(b, 0, td_unfolded(made, b->size), 0);
 }
@@ -474,11 +464,9 @@ int td_rule_class_targets(td_batch *b)
     td_tensor *self = td_operand(b, "self"), *target = td_operand(b, "target");
     if (self->ndim < 2 || td_is_batched(b, td_operand(b, "weight")))
         return td_rule_loop(b);
-    td_value out;
-    if (td_batch_put(b, "self", folded_or_none(b, self)) != 0 || td_batch_put(b, "target", folded_or_none(b, target)) != 0 ||
-        td_op_call(b->op, b->frame.values, &out) != 0)
+    if (td_batch_put(b, "self", folded_or_none(b, self)) != 0 || td_batch_put(b, "target", folded_or_none(b, target)) != 0)
         return -1;
-    TD_AUTO td_tensor *made = out.tensor;
+    TD_AUTO td_tensor *made = td_batch_made(b);
     return td_batch_give(b, 0, td_unfolded(made, b->size), 0);
 }
 
@@ -508,10 +496,7 @@ int td_rule_nll_backward(td_batch *b)
         td_batch_put(b, "total_weight", td_to(one, (td_dtype)self->dtype)) != 0)
         return -1;
     td_changed(b, "reduction")->integer = 0;
-    td_value out;
-    if (td_op_call(b->op, b->frame.values, &out) != 0)
-        return -1;
-    TD_AUTO td_tensor *made = out.tensor;
+    TD_AUTO td_tensor *made = td_batch_made(b);
     return td_batch_give(b, 0, single ? td_tensor_retain(made) : td_unfolded(made, b->size), 0);
 }
 

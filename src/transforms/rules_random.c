@@ -65,10 +65,7 @@ int td_rule_random(td_batch *b)
         takes |= b->op->info.arguments[i].kind == TD_VALUE_TENSOR;
     if (takes && b->modes & TD_RANDOM_ROWS && b->arguments[0].tensor->ndim == 2) {
         TD_AUTO td_tensor *wide = td_expanded(b, b->arguments[0].tensor);
-        td_value out;
-        if (td_batch_set(b, 0, td_folded(wide)) != 0 || td_op_call(b->op, b->frame.values, &out) != 0)
-            return -1;
-        TD_AUTO td_tensor *rows = out.tensor;
+        TD_AUTO td_tensor *rows = td_batch_set(b, 0, td_folded(wide)) ? NULL : td_batch_made(b);
         return td_batch_give(b, 0, td_unfolded(rows, b->size), 0);
     }
     return takes ? td_batch_leading(b, TD_LEADING_EXPAND) : factory(b);

@@ -80,10 +80,7 @@ int td_rule_search(td_batch *b)
         (b->arguments[sorter].kind == TD_VALUE_TENSOR && b->arguments[sorter].tensor != TD_NONE &&
          td_batch_set(b, sorter, td_expanded(b, b->arguments[sorter].tensor)) != 0))
         return -1;
-    td_value out;
-    if (td_op_call(b->op, b->frame.values, &out) != 0)
-        return -1;
-    TD_AUTO td_tensor *found = out.tensor;
+    TD_AUTO td_tensor *found = td_batch_made(b);
     return td_batch_give(b, 0, flat ? td_reshape(found, wanted->ndim, wanted->sizes) : td_tensor_retain(found), 0);
 }
 

@@ -174,10 +174,7 @@ int td_rule_view_backward(td_batch *b)
         }
     if (!added)
         return td_batch_call(b, b->op, 0);
-    td_value out;
-    if (td_op_call(b->op, b->frame.values, &out) != 0)
-        return -1;
-    TD_AUTO td_tensor *line = out.tensor;
+    TD_AUTO td_tensor *line = td_batch_made(b);
     return td_batch_give(b, 0, td_squeeze_dim(line, 1), 0);
 }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import tede
 from tede._compat import fill as _fill
+from tede._metadata import MetadataQuery
 from tede._subclasses.meta_utils import MetaConverter
 from tede._utils import reduce_strided
 from tede.overrides import TorchFunctionMode
@@ -249,7 +250,7 @@ class FakeTensorMode(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         if func is tede.ops.prim.device.default:
             return args[0].fake_device if isinstance(args[0], FakeTensor) else None
-        if func.namespace == "prim" or func._overloadpacket.__name__ in ("sym_size", "sym_stride", "is_contiguous", "dim"):
+        if isinstance(func, MetadataQuery):         # as the tensor was made
             return None
         leaves = [x for x in _pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, tede.Tensor)]
         if any(_foreign(x) for x in leaves):

@@ -138,17 +138,23 @@ static td_tensor *finish_functional(td_tensor *copy, int status)
 
 /* ---- gather and scatter */
 
+/* What all picks have in common; the arrays by dimension are left as they are. */
+static void begin_pick(td_picking *p, td_place what, td_tensor *far, td_tensor *near, td_tensor *index)
+{
+    memset(p, 0, offsetof(td_picking, sizes));
+    p->what = what, p->dtype = (td_dtype)far->dtype, p->range = p->limit = 0, p->outside = false;
+    p->of[0] = far, p->of[1] = near, p->of[2] = index, p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
+    p->far_bytes = td_mul_saturated(far->numel, td_itemsize(far));
+}
+
 /* gather's and scatter's loop: over the index's shape, which may be a corner of near's, and of far's except along `dim`,
  * where far's coordinate comes from the index (stride 0, reach instead). A near of 0 dimensions is one value for all. */
 static void along_dim(td_picking *p, td_place what, td_tensor *far, td_tensor *near, td_tensor *index, int dim)
 {
     td_geometry f = td_geometry_of(far), i = td_geometry_of(index);
     int64_t item = td_itemsize(far);
-    memset(p, 0, offsetof(td_picking, sizes));
-    p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = i.ndim, p->range = p->limit = 0, p->outside = false;
-    p->of[0] = far, p->of[1] = near, p->of[2] = index, p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
-    p->far_bytes = td_mul_saturated(far->numel, td_itemsize(far));
-    p->reach = f.strides[dim] * item;
+    begin_pick(p, what, far, near, index);
+    p->ndim = i.ndim, p->reach = f.strides[dim] * item;
     for (int d = 0; d < i.ndim; d++) {
         p->sizes[d] = i.sizes[d], p->along[d] = i.strides[d];
         p->far[d] = d == dim ? 0 : f.strides[d] * item;
@@ -415,11 +421,8 @@ static void along_vector(td_picking *p, td_place what, td_tensor *far, td_tensor
 {
     td_geometry f = td_geometry_of(far);
     int64_t item = td_itemsize(far);
-    memset(p, 0, offsetof(td_picking, sizes));
-    p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = f.ndim, p->range = p->limit = 0, p->outside = false;
-    p->of[0] = far, p->of[1] = near, p->of[2] = index, p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
-    p->far_bytes = td_mul_saturated(far->numel, td_itemsize(far));
-    p->reach = f.strides[dim] * item;
+    begin_pick(p, what, far, near, index);
+    p->ndim = f.ndim, p->reach = f.strides[dim] * item;
     for (int d = 0; d < f.ndim; d++) {
         p->sizes[d] = d == dim ? index->numel : f.sizes[d];
         p->along[d] = d == dim;
@@ -661,12 +664,9 @@ static td_tensor *flat_index(const char *op, td_tensor *self, td_tensor *index)
 /* take's and put's loop: one dimension, in which the index counts contiguous elements of far, from either end (range). */
 static void flat_pick(td_picking *p, td_place what, td_tensor *far, td_tensor *near, td_tensor *index)
 {
-    memset(p, 0, offsetof(td_picking, sizes));
-    p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = 1;
+    begin_pick(p, what, far, near, index);
+    p->ndim = 1, p->reach = td_itemsize(far), p->range = far->numel;
     p->sizes[0] = index->numel, p->far[0] = 0, p->near[0] = td_itemsize(far), p->along[0] = 1;
-    p->of[0] = far, p->of[1] = near, p->of[2] = index, p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
-    p->far_bytes = td_mul_saturated(far->numel, td_itemsize(far));
-    p->reach = td_itemsize(far), p->range = far->numel, p->limit = 0, p->outside = false;
 }
 
 td_tensor *td_op_take(td_tensor *self, td_tensor *index)

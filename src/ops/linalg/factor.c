@@ -9,6 +9,7 @@
 #include <tede/kernel.h>
 #include "dispatch/outputs.h"
 #include "ops/linalg/linalg.h"
+#include "ops/linalg/matmul.h"
 
 /* One tau for each reflection: min(rows, columns) for each matrix. */
 int td_meta_geqrf(td_spec *specs, td_tensor *self)
@@ -117,15 +118,10 @@ int td_meta_linalg_ldl_solve(td_spec *specs, td_tensor *LD, td_tensor *pivots, t
         return td_error(TD_E_RUNTIME, "%s: LD dtype %s does not match b dtype %s", op, td_dtype_title((td_dtype)LD->dtype),
                         td_dtype_title((td_dtype)B->dtype));
     int64_t sizes[TD_MAX_DIMS];
-    int na = LD->ndim - 2, nb = B->ndim - 2, n = na > nb ? na : nb;
-    for (int i = 0; i < n; i++) {
-        int64_t x = i < n - na ? 1 : LD->sizes[i - (n - na)], y = i < n - nb ? 1 : B->sizes[i - (n - nb)];
-        if (x != y && x != 1 && y != 1)
-            return td_error(TD_E_RUNTIME, "The size of tensor a (%" PRId64 ") must match the size of tensor b (%" PRId64 ") at non-singleton "
-                            "dimension %d", x, y, i);
-        sizes[i] = x == 1 ? y : x;
-    }
-    sizes[n] = B->sizes[nb], sizes[n + 1] = B->sizes[nb + 1];
+    const int n = td_matmul_batch(LD, B, sizes);
+    if (n < 0)
+        return -1;
+    memcpy(sizes + n, B->sizes + B->ndim - 2, 2 * sizeof *sizes);
     td_spec_set(specs, n + 2, sizes, (td_dtype)B->dtype, B->device);
     return td_spec_columns(specs);
 }

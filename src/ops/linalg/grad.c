@@ -185,6 +185,21 @@ td_tensor *td_op_lu_solve_backward(td_tensor *grad, td_tensor *X, td_tensor *LU,
 
 /* ---- determinants */
 
+/* scale A^-H, with a factor for each matrix. */
+static td_tensor *over_adjoint(td_tensor *scale, td_tensor *A)
+{
+    LET(wide) = td_unsqueeze(scale, -1);
+    LET(wider) = td_unsqueeze(wide, -1);
+    LET(unit) = td_eye(A->sizes[A->ndim - 1], (td_dtype)A->dtype, A->device);
+    LET(scaled) = td_mul(wider, unit);
+    LET(adjoint) = td_adjoint_of(A);
+    td_tensor *pair[2];
+    if (!adjoint || !scaled || td_linalg_solve_ex(pair, adjoint, scaled, true, false))
+        return NULL;
+    td_tensor_release(pair[1]);
+    return pair[0];
+}
+
 /* g conj(det) A^-H.  A singular matrix has no inverse but has a gradient: the adjugate, from singular vectors,
  * U diag(product of the other values) V^H times the determinants of U and V.
  * Jacobi's formula, d det(A) = det(A) tr(A^-1 dA). One singular matrix sends the whole batch through the singular
@@ -211,16 +226,7 @@ td_tensor *td_op_linalg_det_backward(td_tensor *grad, td_tensor *det, td_tensor 
     LET(conjugate) = td_conj(det);
     if (!singular) {
         LET(scale) = td_mul(grad, conjugate);
-        LET(wide) = td_unsqueeze(scale, -1);
-        LET(wider) = td_unsqueeze(wide, -1);
-        LET(unit) = td_eye(A->sizes[A->ndim - 1], (td_dtype)A->dtype, A->device);
-        LET(scaled) = td_mul(wider, unit);
-        LET(adjoint) = td_adjoint_of(A);
-        td_tensor *pair[2];
-        if (!adjoint || !scaled || td_linalg_solve_ex(pair, adjoint, scaled, true, false))
-            return NULL;
-        td_tensor_release(pair[1]);
-        return pair[0];
+        return over_adjoint(scale, A);
     }
     td_tensor *parts[3];
     if (td_linalg_svd(parts, A, false, NULL))
@@ -258,16 +264,7 @@ td_tensor *td_op_slogdet_backward(td_tensor *grad_sign, td_tensor *grad_log, td_
         td_tensor_release(scale);
         scale = td_add(grad_log, turn);
     }
-    LET(wide) = td_unsqueeze(scale, -1);
-    LET(wider) = td_unsqueeze(wide, -1);
-    LET(unit) = td_eye(A->sizes[A->ndim - 1], (td_dtype)A->dtype, A->device);
-    LET(scaled) = td_mul(wider, unit);
-    LET(adjoint) = td_adjoint_of(A);
-    td_tensor *pair[2];
-    if (!adjoint || !scaled || td_linalg_solve_ex(pair, adjoint, scaled, true, false))
-        return NULL;
-    td_tensor_release(pair[1]);
-    return pair[0];
+    return over_adjoint(scale, A);
 }
 
 /* ---- QR.  M = R gR^H - gQ^H Q; gA = (gQ + Q copyltu(M)) R^-H for at least as many rows as columns.  A wide matrix is

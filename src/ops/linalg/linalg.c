@@ -83,6 +83,20 @@ static int join_batch(const char *op, const td_tensor *A, int tail_a, const td_t
     return n;
 }
 
+/* The result of A X = B, or X A = B: as B is, but for the batch, of A's and B's. */
+static int like_right_side(const char *op, td_spec *spec, const td_tensor *A, const td_tensor *B, bool left)
+{
+    int64_t n = A->sizes[A->ndim - 1], sizes[TD_MAX_DIMS];
+    if (B->sizes[B->ndim - (left ? 2 : 1)] != n)
+        return td_error(TD_E_RUNTIME, "%s: Incompatible shapes of A and B for the equation %s (%" PRId64 "x%" PRId64 " and %" PRId64 "x%" PRId64 ")",
+                        op, left ? "AX = B" : "XA = B", n, n, B->sizes[B->ndim - 2], B->sizes[B->ndim - 1]);
+    const int lead = join_batch(op, A, 2, B, 2, sizes);
+    if (lead < 0)
+        return -1;
+    memcpy(sizes + lead, B->sizes + B->ndim - 2, 2 * sizeof *sizes);
+    return td_spec_set(spec, lead + 2, sizes, (td_dtype)B->dtype, B->device);
+}
+
 /* LAPACK's info per matrix; data dependent, so not on meta.
  * *batch is the failing matrix's position in a batch, -1 if there is just one matrix. */
 static int first_failure(td_tensor *info, int64_t *batch)
@@ -382,20 +396,11 @@ int td_meta_linalg_lu_solve(td_spec *specs, td_tensor *LU, td_tensor *pivots, td
     if (LU->dtype != B->dtype)
         return td_error(TD_E_RUNTIME, "linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type %s and B of type %s instead",
                         td_dtype_title((td_dtype)LU->dtype), td_dtype_title((td_dtype)B->dtype));
-    int64_t n = LU->sizes[LU->ndim - 1], sizes[TD_MAX_DIMS];
-    if (pivots->ndim && pivots->sizes[pivots->ndim - 1] != n)
+    if (pivots->ndim && pivots->sizes[pivots->ndim - 1] != LU->sizes[LU->ndim - 1])
         return td_error(TD_E_RUNTIME, "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix");
     if (td_check_pivots_shape("linalg.lu_solve", "LU", LU, pivots))
         return -1;
-    if (B->sizes[B->ndim - (left ? 2 : 1)] != n)
-        return td_error(TD_E_RUNTIME, "linalg.lu_solve: Incompatible shapes of A and B for the equation %s (%" PRId64 "x%" PRId64 " and %" PRId64
-                        "x%" PRId64 ")", left ? "AX = B" : "XA = B", n, n, B->sizes[B->ndim - 2], B->sizes[B->ndim - 1]);
-    int lead = join_batch("linalg.lu_solve", LU, 2, B, 2, sizes);
-    if (lead < 0)
-        return -1;
-    memcpy(sizes + lead, B->sizes + B->ndim - 2, 2 * sizeof *sizes);
-    td_spec_set(specs, lead + 2, sizes, (td_dtype)B->dtype, B->device);
-    return left ? td_spec_columns(specs) : 0;
+    return like_right_side("linalg.lu_solve", specs, LU, B, left) || (left && td_spec_columns(specs)) ? -1 : 0;
 }
 td_tensor *td_op_lu_solve(td_tensor *self, td_tensor *LU_data, td_tensor *LU_pivots)
 {
@@ -472,16 +477,7 @@ int td_meta_linalg_solve_triangular(td_spec *specs, td_tensor *A, td_tensor *B, 
     if (A->dtype != B->dtype)
         return td_error(TD_E_RUNTIME, "linalg.solve_triangular: Expected A and B to have the same dtype, but found A of type %s and B of type %s "
                         "instead", td_dtype_title((td_dtype)A->dtype), td_dtype_title((td_dtype)B->dtype));
-    int64_t n = A->sizes[A->ndim - 1], sizes[TD_MAX_DIMS];
-    if (B->sizes[B->ndim - (left ? 2 : 1)] != n)
-        return td_error(TD_E_RUNTIME, "linalg.solve_triangular: Incompatible shapes of A and B for the equation %s (%" PRId64 "x%" PRId64 " and %"
-                        PRId64 "x%" PRId64 ")", left ? "AX = B" : "XA = B", n, n, B->sizes[B->ndim - 2], B->sizes[B->ndim - 1]);
-    int lead = join_batch("linalg.solve_triangular", A, 2, B, 2, sizes);
-    if (lead < 0)
-        return -1;
-    memcpy(sizes + lead, B->sizes + B->ndim - 2, 2 * sizeof *sizes);
-    td_spec_set(specs, lead + 2, sizes, (td_dtype)B->dtype, B->device);
-    return td_spec_columns(specs);
+    return like_right_side("linalg.solve_triangular", specs, A, B, left) ? -1 : td_spec_columns(specs);
 }
 /* Deprecated, with a second result: a copy of A in columns, which LAPACK's routine would have been called with.
  * Solving with A^T exchanges the triangles, so upper flips with transpose. */

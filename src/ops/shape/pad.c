@@ -108,6 +108,23 @@ td_tensor *td_op_one_hot(td_tensor *self, int64_t classes)
     return out;
 }
 
+/* The last three dimensions seen as five (`apart`), put in another order and joined to three.  Arrays have room for two dimensions more
+ * than a tensor may have; reshape refuses those. */
+static td_tensor *regrouped(td_tensor *self, const int64_t *apart, const int64_t *order, const int64_t *joined)
+{
+    const int n = self->ndim, lead = n - 3;
+    int64_t sizes[TD_MAX_DIMS + 3], places[TD_MAX_DIMS + 3], shape[TD_MAX_DIMS];
+    for (int i = 0; i < lead; i++)
+        sizes[i] = shape[i] = self->sizes[i], places[i] = i;
+    for (int i = 0; i < 5; i++)
+        sizes[lead + i] = apart[i], places[lead + i] = lead + order[i];
+    memcpy(shape + lead, joined, 3 * sizeof *joined);
+    TD_AUTO td_tensor *split = td_reshape(self, n + 2, sizes);
+    TD_AUTO td_tensor *permuted = td_permute(split, n + 2, places);
+    TD_AUTO td_tensor *dense = td_clone_format(permuted, TD_CONTIGUOUS_FORMAT);
+    return td_reshape(dense, n, shape);
+}
+
 /* Channels become pixels: [c r r, h, w] seen as [c, r, r, h, w], permuted to [c, h, r, w, r], joined to [c, h r, w r].  Shi et al. 2016,
  * "Real-Time Single Image and Video Super-Resolution Using an Efficient Sub-Pixel Convolutional Neural Network". */
 td_tensor *td_op_pixel_shuffle(td_tensor *self, int64_t r)
@@ -126,17 +143,7 @@ td_tensor *td_op_pixel_shuffle(td_tensor *self, int64_t r)
     if (c % square)
         return td_fail(TD_E_RUNTIME, "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
                        "input.size(-3)=%" PRId64 " is not divisible by %" PRId64, c, square);
-    int64_t apart[TD_MAX_DIMS + 3], order[TD_MAX_DIMS + 3], joined[TD_MAX_DIMS];
-    /* The arrays have room for two dimensions more than a tensor may have; reshape refuses those. */
-    for (int i = 0; i < n - 3; i++)
-        apart[i] = joined[i] = self->sizes[i], order[i] = i;
-    memcpy(apart + n - 3, (int64_t[]){c / square, r, r, h, w}, 5 * sizeof(int64_t));
-    memcpy(order + n - 3, (int64_t[]){n - 3, n, n - 2, n + 1, n - 1}, 5 * sizeof(int64_t));
-    memcpy(joined + n - 3, (int64_t[]){c / square, tall, wide}, 3 * sizeof(int64_t));
-    TD_AUTO td_tensor *split = td_reshape(self, n + 2, apart);
-    TD_AUTO td_tensor *permuted = td_permute(split, n + 2, order);
-    TD_AUTO td_tensor *dense = td_clone_format(permuted, TD_CONTIGUOUS_FORMAT);
-    return td_reshape(dense, n, joined);
+    return regrouped(self, (int64_t[]){c / square, r, r, h, w}, (int64_t[]){0, 3, 1, 4, 2}, (int64_t[]){c / square, tall, wide});
 }
 
 /* The inverse: [c, h r, w r] seen as [c, h, r, w, r], permuted to [c, r, r, h, w]. */
@@ -154,16 +161,7 @@ td_tensor *td_op_pixel_unshuffle(td_tensor *self, int64_t r)
     if (h % r || w % r)
         return td_fail(TD_E_RUNTIME, "pixel_unshuffle expects %s to be divisible by downscale_factor, but input.size(%d)=%" PRId64
                        " is not divisible by %" PRId64, h % r ? "height" : "width", h % r ? -2 : -1, h % r ? h : w, r);
-    int64_t apart[TD_MAX_DIMS + 3], order[TD_MAX_DIMS + 3], joined[TD_MAX_DIMS];
-    for (int i = 0; i < n - 3; i++)
-        apart[i] = joined[i] = self->sizes[i], order[i] = i;
-    memcpy(apart + n - 3, (int64_t[]){c, h / r, r, w / r, r}, 5 * sizeof(int64_t));
-    memcpy(order + n - 3, (int64_t[]){n - 3, n - 1, n + 1, n - 2, n}, 5 * sizeof(int64_t));
-    memcpy(joined + n - 3, (int64_t[]){deep, h / r, w / r}, 3 * sizeof(int64_t));
-    TD_AUTO td_tensor *split = td_reshape(self, n + 2, apart);
-    TD_AUTO td_tensor *permuted = td_permute(split, n + 2, order);
-    TD_AUTO td_tensor *dense = td_clone_format(permuted, TD_CONTIGUOUS_FORMAT);
-    return td_reshape(dense, n, joined);
+    return regrouped(self, (int64_t[]){c, h / r, r, w / r, r}, (int64_t[]){0, 2, 4, 1, 3}, (int64_t[]){deep, h / r, w / r});
 }
 
 /* Channels as [groups, channels / groups], transposed: afterwards neighbours come from different groups (Zhang et al. 2018,
