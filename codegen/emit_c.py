@@ -433,7 +433,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
 {{
 {self.one_device(op, fail)}{declare}{meta}    if (td_specs_new(specs, {n}, results))
         return {fail};
-    if (run_{base.c}(keys, {call})) {{
+{self.lay_results(base, fail)}    if (run_{base.c}(keys, {call})) {{
         td_results_drop({n}, results);
         return {fail};
     }}
@@ -471,9 +471,12 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
 
     def follow_format(self, op, results='results'):
         """``format: [input, weight]``: results have their channels innermost where those of one of these lie so (of a list: of all);
-        ``format: preserve``: they lie as empty_like of the first operand would; ``{preserve: [complex]}``: of such dtypes."""
+        ``format: preserve``: they lie as empty_like of the first operand would; ``{preserve: [complex]}``: of such dtypes;
+        ``{written: [input, weight]}``: as the first, but they are made so: lay_results."""
         rule, n = op.entry.get('format'), len(op.schema.results)
         test = ''
+        if isinstance(rule, dict) and 'written' in rule:
+            return ''
         if isinstance(rule, dict):
             (rule, groups), = rule.items()
             test = f'({self.dtypes_of(groups)}) >> {op.tensors[0].c}->dtype & 1 && '
@@ -492,6 +495,19 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
             self.code.insert(0, prototype)
         return f'''    if ({test}{name}({n}, {results}, {given}))
         return {"NULL" if n == 1 else "-1"};
+'''
+
+    def lay_results(self, op, fail):
+        """``format: {written: [input, weight]}``: the implementation writes results that have their channels innermost."""
+        rule, n = op.entry.get('format'), len(op.schema.results)
+        if not isinstance(rule, dict) or 'written' not in rule:
+            return ''
+        prototype = 'int td_lay_results(int n_results, td_tensor **results, int64_t n, td_tensor *const *of);'
+        if prototype not in self.code:
+            self.code.insert(0, prototype)
+        of = {a.name: a.c for a in op.tensors}
+        return f'''    if (td_lay_results({n}, results, {len(rule['written'])}, (td_tensor *[]){{{", ".join(of[name] for name in rule['written'])}}}))
+        return {fail};
 '''
 
     def backend_native(self, op):

@@ -91,6 +91,23 @@ def test_layouts_in_memory(agrees):
     agrees(lambda x, w: F.conv2d(x[:, :4].expand(2, 4, 9, 9), w[:, :4]), x, w, **CLOSE)
 
 
+def test_gradients_lie_as_the_operands(device):
+    """Channels are innermost in all results if they are in the input or the weight: then nothing is copied between layers."""
+    last = tede.channels_last
+    x, w = some(2, 8, 9, 9, grad=False), some(6, 8, 3, 3, grad=False)
+    for of_x, of_w in ((last, last), (last, None), (None, last), (None, None)):
+        for where in "cpu", device:
+            a, b = (t.to(where).contiguous(memory_format=f or tede.contiguous_format).requires_grad_() for t, f in ((x, of_x), (w, of_w)))
+            for call, channels in ((F.conv2d, 8), (F.conv_transpose2d, 6)):
+                y = call(a[:, :channels].contiguous(memory_format=of_x or tede.contiguous_format), b)
+                wanted = last if of_x or of_w else tede.contiguous_format
+                gradients = tede.autograd.grad(y, (a, b), tede.ones_like(y))
+                assert y.is_contiguous(memory_format=wanted) and gradients[1].is_contiguous(memory_format=wanted)
+                assert channels == 6 or gradients[0].is_contiguous(memory_format=wanted)
+                alone = tede.autograd.grad(call(a[:, :channels], b), (b,), tede.ones_like(y))[0]
+                tede.testing.assert_close(alone, gradients[1], **CLOSE)
+
+
 def test_gradients_of_gradients(agrees):
     def slopes(x, w):
         y = F.conv2d(x, w, stride=2, padding=1)
