@@ -280,6 +280,8 @@ class Emitter:
             return self.call(function, [a, b], {})
         if 's' in (a[0], b[0]):
             return 'b', f'(strcmp({a[1]}, {b[1]}) {symbol} 0)'
+        if 'S' in (a[0], b[0]) and symbol in ('==', '!='):
+            return 'b', f'{"!" * (symbol == "!=")}td_scalar_equals({self.as_scalar(a)}, {self.as_scalar(b)})'
         if 'S' in (a[0], b[0]):
             return 'b', f'(td_scalar_double({self.as_scalar(a)}) {symbol} td_scalar_double({self.as_scalar(b)}))'
         return 'b', f'({a[1]} {symbol} {b[1]})'

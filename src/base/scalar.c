@@ -21,6 +21,7 @@ td_scalar td_scalar_neg(td_scalar a)
     return negative;
 }
 td_scalar td_scalar_conj(td_scalar a) { return is_complex(a) ? td_complex(a.d, -a.imag) : a; }
+bool td_scalar_equals(td_scalar a, td_scalar b) { return td_scalar_double(a) == td_scalar_double(b) && imag_of(a) == imag_of(b); }
 td_scalar td_scalar_add(td_scalar a, td_scalar b)
 {
     int64_t sum;

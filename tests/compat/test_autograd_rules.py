@@ -375,3 +375,16 @@ def test_a_node_hook_added_as_values_are_unpacked_runs(lib):
 def test_log1p_has_a_second_derivative_of_complex_numbers(lib):
     x = lib.tensor([0.5 + 1j, -0.3 - 0.2j], dtype=lib.complex128, requires_grad=True)
     assert lib.autograd.gradgradcheck(lib.log1p, (x,))
+
+
+def test_a_sums_factor_of_one_costs_nothing_and_a_complex_one_counts(lib):
+    y = lib.ones(2, dtype=lib.complex64)
+    for alpha in (1, 1 + 1j, 1.0, 2):
+        _, tangent = lib.func.jvp(lambda y: lib.add(lib.zeros_like(y), y, alpha=alpha), (y,), (y,))
+        assert tangent.tolist() == [alpha, alpha]
+        x = y.clone().requires_grad_()
+        assert lib.autograd.grad(lib.add(y, x, alpha=alpha), x, y)[0].tolist() == [complex(alpha).conjugate()] * 2
+    a, b = lib.ones(2, requires_grad=True), lib.ones(2, requires_grad=True)
+    with lib.profiler.profile() as p:
+        lib.autograd.grad(a + b, (a, b), lib.ones(2))
+    assert not any(e.key == "aten::mul" for e in p.key_averages())
