@@ -15,8 +15,13 @@
  *   ITEM ITEMS        the same of the work item among all (int64_t)
  *   UNROLL ROLLED     before a loop: it shall be unrolled, or not be, as far as the compiler doesn't know best
  *   BARRIER           all of a group come here, and see what the others have stored in SHARED and GLOBAL memory
+ *   BARRIER_OF(n)     the same of n neighbouring lanes, the first of which a power of two n divides; still all of a group come here
+ *   UNROLL_BY(n)      the same for n rounds at once, so that their loads don't wait for each other
+ *   GET_PACK(p) SET_PACK(p, x)
+ *                     *p and *p = x for a struct that is aligned as its size is, up to 16 bytes: by one instruction or a few
  *   ATOMIC_SWAP32(p, old, new), ATOMIC_SWAP64
  *                     *p, GLOBAL uint32_t or uint64_t, becomes new if it is old; gives what it was.  Not every device has the second
+ *   ATOMIC_ADD(p, x)  *p += x for GLOBAL float; where it isn't defined there is no instruction for it
  *
  * OpenCL 1.2 has no addresses that the CPU could compute with, so a buffer comes as an object and an offset in bytes there.  On one CPU
  * core (TD_DIALECT_SERIAL) a group is one work item, and whoever calls a kernel sets its group before: what a program does is
@@ -75,6 +80,10 @@ static const char serial_work[] =
     "#define UNROLL\n"
     "#define ROLLED\n"
     "#define BARRIER ((void)0)\n"
+    "#define BARRIER_OF(n) ((void)0)\n"
+    "#define GET_PACK(p) (*(p))\n"
+    "#define SET_PACK(p, x) (*(p) = (x))\n"
+    "#define UNROLL_BY(n)\n"
     "#define ATOMIC_SWAP32(p, old, new) __sync_val_compare_and_swap(p, old, new)\n"
     "#define ATOMIC_SWAP64(p, old, new) __sync_val_compare_and_swap(p, old, new)\n";
 static const td_own_piece c_own[] = {{0}};
@@ -128,6 +137,10 @@ static const char opencl_work[] =
     "#define UNROLL\n"
     "#define ROLLED\n"
     "#define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)\n"
+    "#define BARRIER_OF(n) BARRIER\n"
+    "#define GET_PACK(p) (*(p))\n"
+    "#define SET_PACK(p, x) (*(p) = (x))\n"
+    "#define UNROLL_BY(n)\n"
     "#ifdef cl_khr_int64_base_atomics\n"
     "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n"
     "#endif\n"
@@ -183,6 +196,32 @@ static const char cuda_work[] =
     "#define UNROLL _Pragma(\"unroll\")\n"
     "#define ROLLED _Pragma(\"unroll 1\")\n"
     "#define BARRIER __syncthreads()\n"
+    "#ifdef __CUDACC_RTC__\n"
+    "#define BARRIER_OF(n) ((n) <= 32 ? __syncwarp() : __syncthreads())\n"
+    "template <int n> struct td_word { typedef unsigned char t; };\n"
+    "template <> struct td_word<2> { typedef uint16_t t; };\n"
+    "template <> struct td_word<4> { typedef uint32_t t; };\n"
+    "template <> struct td_word<8> { typedef uint2 t; };\n"
+    "template <> struct td_word<16> { typedef uint4 t; };\n"
+    "template <typename T> inline void td_move_pack(void *to, const void *from)\n"
+    "{\n"
+    " typedef typename td_word<alignof(T)>::t word;\n"
+    " for (int i = 0; i < (int)(sizeof(T) / sizeof(word)); i++)\n"
+    "  ((word *)to)[i] = ((const word *)from)[i];\n"
+    "}\n"
+    "template <typename T> inline T td_get_pack(const T *p) { T x; td_move_pack<T>(&x, p); return x; }\n"
+    "template <typename T> inline void td_set_pack(T *p, const T &x) { td_move_pack<T>(p, &x); }\n"
+    "#define GET_PACK(p) td_get_pack(p)\n"
+    "#define SET_PACK(p, x) td_set_pack(p, x)\n"
+    "#define TD_QUOTED(x) #x\n"
+    "#define UNROLL_BY(n) _Pragma(TD_QUOTED(unroll n))\n"
+    "#else\n"
+    "#define BARRIER_OF(n) BARRIER\n"
+    "#define GET_PACK(p) (*(p))\n"
+    "#define SET_PACK(p, x) (*(p) = (x))\n"
+    "#define UNROLL_BY(n)\n"
+    "#endif\n"
+    "#define ATOMIC_ADD(p, x) atomicAdd(p, x)\n"
     "#define ATOMIC_SWAP32(p, old, new) atomicCAS((unsigned int *)(p), old, new)\n"
     "#define ATOMIC_SWAP64(p, old, new) ((uint64_t)atomicCAS((unsigned long long *)(p), old, new))\n";
 /* By one instruction where portable code takes a dozen.  What isn't a number becomes the one that the CPU makes of it.  erff, too, is shorter than

@@ -29,19 +29,45 @@ static int64_t divided(int64_t a, int64_t b)
 
 /* What a group of work items does together: `room` is SHARED memory of WIDTH elements; all of the group call it.
  *
- * Folds the value of each lane into one, which all lanes get: by halves, so that the order depends on WIDTH alone. */
-#define GROUP_FOLD(T, room, value, FOLD)                              \
-    do {                                                              \
-        room[LANE] = (value);                                         \
-        for (int half_ = LANES / 2; half_ > 0; half_ /= 2) {          \
-            BARRIER;                                                  \
-            if (LANE < half_)                                         \
-                room[LANE] = FOLD(room[LANE], room[LANE + half_]);    \
-        }                                                             \
-        BARRIER;                                                      \
-        (value) = room[0];                                            \
-        BARRIER;                                                      \
+ * Folds the values of `span` neighbouring lanes, all that have the same number modulo `least`, which all of them get: by halves, so that the
+ * order depends on these numbers alone. */
+#define FOLD_LANES(room, value, FOLD, span, least)                                      \
+    do {                                                                                \
+        if ((span) > (least)) {                                                         \
+            room[LANE] = (value);                                                       \
+            UNROLL for (int half_ = (span) / 2; half_ >= (least); half_ /= 2) {         \
+                BARRIER_OF(2 * half_);                                                  \
+                if (LANE % (span) < half_)                                              \
+                    room[LANE] = FOLD(room[LANE], room[LANE + half_]);                  \
+            }                                                                           \
+            BARRIER_OF(span);                                                           \
+            (value) = room[LANE / (span) * (span) + LANE % (least)];                    \
+            BARRIER_OF(span);                                                           \
+        }                                                                               \
     } while (0)
+#define GROUP_FOLD(T, room, value, FOLD) FOLD_LANES(room, value, FOLD, WIDTH, 1)
+
+/* A team: TEAM lanes, a power of two, that take a row together. */
+#ifdef TEAM
+#define TEAMS    (WIDTH / TEAM)
+#define IN_TEAM  (LANE % TEAM)
+#define OWN_TEAM (LANE / TEAM)
+#define TEAM_FOLD(room, value, FOLD) FOLD_LANES(room, value, FOLD, TEAM, 1)
+#endif
+/* PACK elements that are read and written at once; the device's code for it wants them aligned. */
+#ifdef PACK
+#define PACK_TYPE(T, name) typedef struct name { T at[PACK]; } __attribute__((aligned(sizeof(T) * PACK < 16 ? sizeof(T) * PACK : 16))) name
+#define EACH_OF_PACK(j) UNROLL for (int j = 0; j < PACK; j++)
+#endif
+/* A lane's packs of a row: the k-th is pack i of it.  HELD of them are kept in registers; if it is 0 there are too many, and they are read
+ * each time. */
+#ifdef HELD
+#if HELD
+#define EACH_PACK(k, i, packs) UNROLL for (int k = 0, i = IN_TEAM; k < HELD; k++, i += TEAM) if (i < (packs))
+#else
+#define EACH_PACK(k, i, packs) for (int64_t i = IN_TEAM; i < (packs); i += TEAM)
+#endif
+#endif
 
 /* room[LANE] becomes the fold of the values of this lane and all before it, in their order (Hillis and Steele). */
 #define GROUP_SCAN(T, room, value, FOLD)                        \

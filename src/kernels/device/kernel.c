@@ -1,6 +1,7 @@
 /* Launching kernels of the common dialect: see kernel.h. */
 #include "kernels/device/kernel.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,30 @@ int64_t td_launch_many(td_device device, int64_t n)
     const td_device_properties *properties = td_device_known(device);
     const int64_t most = properties ? (int64_t)properties->units * 256 : 1;
     return n < most ? n : most;
+}
+
+int td_launch_pack(int64_t n, td_tensor *const *x)
+{
+    const int pack = 16 / (int)td_dtype_size((td_dtype)x[0]->dtype);
+    for (; *x; x++)
+        if ((uintptr_t)(*x)->data % 16)
+            return 1;
+    return pack > 1 && n % pack == 0 ? pack : 1;
+}
+
+td_rows td_launch_rows(td_device device, int64_t rows, int64_t n, int most, td_tensor *const *x)
+{
+    const int lanes = td_launch_lanes(device);
+    td_rows of = {.pack = x ? td_launch_pack(n, x) : 1, .team = 1};
+    if (lanes < 1)
+        return of;
+    const int64_t packs = n / of.pack, held = most / of.pack;
+    while (of.team < lanes && (of.team < 32 ? of.team < packs : of.team * held < packs))
+        of.team *= 2;
+    const int64_t each = (packs + of.team - 1) / of.team;
+    of.held = each <= held ? (int)td_power_from(each) : 0;
+    of.groups = td_launch_many(device, (rows * of.team + lanes - 1) / lanes);
+    return of;
 }
 
 int td_launch(const td_launch_of *launch)

@@ -54,6 +54,21 @@ int td_launch_lanes(td_device device);
 #define TD_WINDOWS(g) .in = TD_EACH_OF_3((g)->in), .out = TD_EACH_OF_3((g)->out), .window = TD_EACH_OF_3((g)->kernel), \
     .stride = TD_EACH_OF_3((g)->stride), .padding = TD_EACH_OF_3((g)->padding), .dilation = TD_EACH_OF_3((g)->dilation)
 
+/* How rows of n elements, which lie one behind the other in these tensors (up to NULL; none: their elements are apart), are shared: a team of
+ * lanes takes one, in packs of elements, of which each lane keeps `held` (0: it would be more than `most` elements): see group.ck. */
+typedef struct td_rows { int pack, team, held; int64_t groups; } td_rows;
+td_rows td_launch_rows(td_device device, int64_t rows, int64_t n, int most, td_tensor *const *x);
+/* Elements of a pack of 16 bytes if these tensors begin at such an address and n is a multiple of it, else 1. */
+int td_launch_pack(int64_t n, td_tensor *const *x);
+/* The least power of two from n on. */
+static inline int64_t td_power_from(int64_t n)
+{
+    int64_t power = 1;
+    while (power < n)
+        power *= 2;
+    return power;
+}
+
 number td_number(double x);
 /* Dimensions of up to three tensors that have the same elements, ordered by the first one's strides and merged; no tensor (NULL) has strides of 0.
  * False if more than eight are left. */

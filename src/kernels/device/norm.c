@@ -6,8 +6,6 @@
 
 TD_SOURCE(norm);
 
-enum { SHORT = 32 };        /* elements of a row that a work item takes alone */
-
 static td_dtype compute_of(const td_tensor *x) { return x->dtype == TD_F64 ? TD_F64 : TD_F32; }
 
 /* An operand in the dtype that kernels read it in; TD_NONE passes. */
@@ -38,10 +36,25 @@ static norm_values groups_of(int64_t samples, int64_t channels, int64_t inner, i
                          .groups = groups, .stat_step = groups, .stat_channels = groups ? channels / groups : 1, .mean = true};
 }
 
-static td_launch_of launch_of(const norm_values *v, const td_tensor *x, td_dtype weight, td_dtype stats, bool alone)
+static td_launch_of launch_of(const norm_values *v, const td_tensor *x, td_dtype weight, td_dtype stats, td_rows rows)
 {
-    return (td_launch_of){.source = td_source_norm, .values = v, .size = sizeof *v, .numbers = {{"ALONE", alone}},
+    return (td_launch_of){.source = td_source_norm, .values = v, .size = sizeof *v, .groups = rows.groups,
+                          .numbers = {{"SPREAD", v->groups == 1 && v->inner == 1}, {"PACK", rows.pack}, {"TEAM", rows.team}, {"HELD", rows.held}},
                           .types = {{"A", (td_dtype)x->dtype}, {"W", weight}, {"S", stats}, {"R", stats}, {"C", compute_of(x)}}};
+}
+static const td_rows of_items = {1, 1, 1, 0};
+
+/* Of rows; a pack has one weight, or one for each element. */
+static td_rows shared(const norm_values *v, td_tensor *x, int most, td_tensor *const *tensors)
+{
+    const int pack = td_launch_pack(v->inner, tensors);
+    return td_launch_rows(x->device, v->rows, v->n, most, (v->groups == 1 && v->inner == 1) || pack > 1 ? tensors : NULL);
+}
+/* Of planes, a pack for each item. */
+static td_rows planes(const norm_values *v, td_tensor *x, td_tensor *const *tensors)
+{
+    const int pack = td_launch_pack(v->inner, tensors);
+    return (td_rows){pack, 1, 1, td_launch_groups(x->device, x->numel / pack)};
 }
 
 static int forward(norm_values *v, td_tensor *input, td_tensor *weight, td_tensor *bias, double eps, td_tensor *out, td_tensor *mean, td_tensor *rstd)
@@ -51,11 +64,10 @@ static int forward(norm_values *v, td_tensor *input, td_tensor *weight, td_tenso
     TD_AUTO td_tensor *y = target(out), *m = target(mean), *r = target(rstd);
     if (!x || !w || !b || !y || !m || !r)
         return -1;
-    const bool alone = v->n < SHORT;
+    td_tensor *const buffers[] = {x, w, b, y, m, r}, *const rows[] = {x, w, b, y, NULL};
     v->weight = w != TD_NONE, v->bias = b != TD_NONE, v->eps = td_number(eps);
-    td_launch_of launch = launch_of(v, x, of, stats, alone);
-    launch.kernel = "norm_rows", launch.groups = alone ? td_launch_groups(x->device, v->rows) : td_launch_many(x->device, v->rows);
-    td_tensor *const buffers[] = {x, w, b, y, m, r};
+    td_launch_of launch = launch_of(v, x, of, stats, shared(v, x, 32, rows));
+    launch.kernel = "norm_rows";
     memcpy(launch.buffers, buffers, sizeof buffers);
     return td_launch(&launch) || finish(out, y) || finish(mean, m) || finish(rstd, r) ? -1 : 0;
 }
@@ -88,22 +100,28 @@ static td_tensor *channel_sums(norm_values *v, td_tensor *g, td_tensor *x, td_te
     if (!device)
         return NULL;
     const bool columns = v->inner == 1;
-    const int64_t n = v->outer * v->inner, units = (int64_t)device->units * 8 * (columns ? device->lanes : 1), each = columns ? SHORT : 8 * device->lanes;
-    v->parts = v->channels && v->channels < units ? units / v->channels : 1;
+    td_tensor *const rows[] = {g, x, NULL};
+    td_rows of = {td_launch_pack(columns ? v->channels : v->inner, rows), 1, 1, 0};
+    const int64_t n = v->outer * v->inner, packs = v->channels / of.pack, groups = (int64_t)device->units * 4;
+    if (columns)
+        of.team = (int)td_power_from(packs < 32 ? packs : 32);
+    of.team = of.team < device->lanes ? of.team : device->lanes;
+    const int64_t units = columns ? (packs + of.team - 1) / of.team : v->channels, each = 4 * (columns ? device->lanes / of.team : device->lanes * of.pack);
+    v->parts = units && units < groups ? groups / units : 1;
     v->parts = v->parts < n / each ? v->parts : n / each;
-    v->parts = v->parts < 1 ? 1 : v->parts > 64 ? 64 : v->parts;
+    v->parts = v->parts > 1 ? v->parts : 1;
+    of.groups = td_launch_many(x->device, units * v->parts);
     v->dw = dw != TD_NONE, v->db = db != TD_NONE;
     td_tensor *partial = td_tensor_new(1, (int64_t[]){2 * v->channels * v->parts}, compute_of(x), x->device);
     if (!partial || v->channels == 0)
         return partial;
-    td_launch_of launch = launch_of(v, x, weight, (td_dtype)rstd->dtype, false);
-    const int64_t work = v->channels * v->parts;
+    td_launch_of launch = launch_of(v, x, weight, (td_dtype)rstd->dtype, of);
     launch.kernel = columns ? "norm_columns" : "norm_planes";
-    launch.groups = columns ? td_launch_groups(x->device, work) : td_launch_many(x->device, work);
     td_tensor *const first[] = {g, x, mean, rstd, partial};
     memcpy(launch.buffers, first, sizeof first);
     td_launch_of last = launch;
-    last.kernel = "norm_sums", last.groups = td_launch_groups(x->device, v->channels);
+    last.kernel = "norm_sums", last.numbers[2].value = device->lanes < 32 ? device->lanes : 32;
+    last.groups = td_launch_many(x->device, (v->channels + last.numbers[2].value - 1) / last.numbers[2].value);
     last.buffers[0] = partial, last.buffers[1] = dw, last.buffers[2] = db, last.buffers[3] = NULL;
     if (!td_launch(&launch) && !td_launch(&last))
         return partial;
@@ -119,12 +137,11 @@ static int backward(norm_values *v, td_tensor *grad, td_tensor *input, td_tensor
     TD_AUTO td_tensor *m = operand(mean, stats), *r = operand(rstd, stats), *to = target(dx), *to_w = target(dw), *to_b = target(db);
     if (!x || !g || !w || !m || !r || !to || !to_w || !to_b)
         return -1;
-    const bool alone = v->n < SHORT;
     v->weight = w != TD_NONE;
     if (dx != TD_NONE) {
-        td_launch_of launch = launch_of(v, x, of, stats, alone);
-        launch.kernel = "norm_rows_backward", launch.groups = alone ? td_launch_groups(x->device, v->rows) : td_launch_many(x->device, v->rows);
-        td_tensor *const buffers[] = {g, x, w, m, r, to};
+        td_tensor *const buffers[] = {g, x, w, m, r, to}, *const rows[] = {x, g, w, to, NULL};
+        td_launch_of launch = launch_of(v, x, of, stats, shared(v, x, 16, rows));
+        launch.kernel = "norm_rows_backward";
         memcpy(launch.buffers, buffers, sizeof buffers);
         if (td_launch(&launch))
             return -1;
@@ -177,7 +194,7 @@ static int statistics_of(statistics *s, norm_values *v, td_tensor *x, td_tensor 
                          td_tensor *saved_rstd)
 {
     const td_dtype saved = dtype_of(saved_mean, x), kept = dtype_of(running_mean, running_var == TD_NONE ? x : running_var);
-    td_launch_of launch = launch_of(v, x, (td_dtype)x->dtype, saved, false);
+    td_launch_of launch = launch_of(v, x, (td_dtype)x->dtype, saved, of_items);
     TD_AUTO td_tensor *m = target(running_mean), *r = running_var == TD_NONE ? td_tensor_retain(TD_NONE) : td_writable(running_var, kept);
     s->mean = td_tensor_new(1, &v->channels, compute_of(x), x->device);
     s->rstd = td_tensor_new(1, &v->channels, compute_of(x), x->device);
@@ -213,9 +230,9 @@ int td_on_device_native_batch_norm(td_tensor *input, td_tensor *weight, td_tenso
     if (!x || !w || !b || !y || !m || !r || statistics_of(&s, &v, x, running_mean, running_var, m, r))
         return -1;
     v.weight = w != TD_NONE, v.bias = b != TD_NONE;
-    td_launch_of launch = launch_of(&v, x, of, (td_dtype)s.mean->dtype, false);
-    launch.kernel = "norm_channels", launch.groups = td_launch_groups(x->device, x->numel);
-    td_tensor *const buffers[] = {x, w, b, s.mean, s.rstd, y};
+    td_tensor *const buffers[] = {x, w, b, s.mean, s.rstd, y}, *const packed[] = {x, y, NULL};
+    td_launch_of launch = launch_of(&v, x, of, (td_dtype)s.mean->dtype, planes(&v, x, packed));
+    launch.kernel = "norm_channels";
     memcpy(launch.buffers, buffers, sizeof buffers);
     return td_launch(&launch) || finish(out0, y) || (training && (finish(out1, m) || finish(out2, r))) ? -1 : 0;
 }
@@ -241,9 +258,9 @@ int td_on_device_native_batch_norm_backward(td_tensor *grad, td_tensor *input, t
     if (!sums)
         return -1;
     if (out0 != TD_NONE) {
-        td_launch_of launch = launch_of(&v, x, of, (td_dtype)s.mean->dtype, false);
-        launch.kernel = "norm_channels_backward", launch.groups = td_launch_groups(x->device, x->numel);
-        td_tensor *const buffers[] = {g, x, w, s.mean, s.rstd, sums, dx};
+        td_tensor *const buffers[] = {g, x, w, s.mean, s.rstd, sums, dx}, *const packed[] = {g, x, dx, NULL};
+        td_launch_of launch = launch_of(&v, x, of, (td_dtype)s.mean->dtype, planes(&v, x, packed));
+        launch.kernel = "norm_channels_backward";
         memcpy(launch.buffers, buffers, sizeof buffers);
         if (td_launch(&launch))
             return -1;

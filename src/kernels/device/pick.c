@@ -8,25 +8,43 @@
 
 TD_SOURCE(pick);
 
+/* What is only moved is moved in packs of up to 16 bytes, as far as what lies side by side in both and where it begins are multiples of them. */
+static int64_t widest(const td_picking *p, const pick_values *v, int64_t size)
+{
+    const int last = p->ndim - 1;
+    const bool lines = p->far[last] == size && p->near[last] == size && p->along[last] == 0;
+    int64_t of = (int64_t)((uintptr_t)p->of[0]->data | (uintptr_t)p->of[1]->data) | (size * (lines ? p->sizes[last] : 1)) | p->reach;
+    for (int d = 0; d < last + !lines; d++)
+        of |= v->far[d] | v->near[d];
+    int64_t wide = 16;
+    while (of % wide)
+        wide /= 2;
+    return lines || wide < size ? wide : size;
+}
+
 int td_pick_on_device(td_picking *p)
 {
     td_picking_merge(p);
     static const td_dtype raw[] = {[1] = TD_U8, [2] = TD_I16, [4] = TD_I32, [8] = TD_I64, [16] = TD_I64};
-    const int64_t size = (int64_t)td_dtype_size(p->dtype), wide = p->what <= TD_PLACE_SET && size == 16;
+    const int64_t size = (int64_t)td_dtype_size(p->dtype);
+    const bool moved = p->what <= TD_PLACE_SET;
     pick_values v = {.n = 1, .ndim = p->ndim, .reach = p->reach, .range = p->range};
-    if (p->ndim + wide > PICK_DIMS)
+    if (p->ndim + (size == 16) > PICK_DIMS)
         return td_leave_to_cpu("an index over more than 8 dimensions");
     for (int d = 0; d < p->ndim; d++) {
         v.sizes[d] = p->sizes[d], v.far[d] = p->far[d], v.near[d] = p->near[d], v.along[d] = p->along[d];
         v.n *= p->sizes[d];
     }
-    if (wide) {                         /* two halves of an element side by side */
-        v.sizes[v.ndim] = 2, v.far[v.ndim] = v.near[v.ndim] = 8, v.along[v.ndim++] = 0;
-        v.n *= 2;
+    const int64_t wide = moved && v.n ? widest(p, &v, size) : size;
+    if (wide > size) {
+        v.sizes[v.ndim - 1] /= wide / size, v.far[v.ndim - 1] = v.near[v.ndim - 1] = wide, v.n /= wide / size;
+    } else if (wide < size) {           /* halves of an element of 16 bytes side by side */
+        v.sizes[v.ndim] = size / wide, v.far[v.ndim] = v.near[v.ndim] = wide, v.along[v.ndim++] = 0;
+        v.n *= size / wide;
     }
     td_launch_of launch = {
-        .source = td_source_pick, .kernel = "pick", TD_VALUES(v), .groups = td_launch_groups(p->of[0]->device, v.n),
-        .types = {{"A", p->what <= TD_PLACE_SET ? raw[size] : p->dtype}}, .numbers = {{"WHAT", p->what}, {"SIZE", wide ? 8 : size}},
+        .source = td_source_pick, .kernel = "pick", TD_VALUES(v), .groups = td_launch_groups(p->of[0]->device, moved ? (v.n + 3) / 4 : v.n),
+        .types = {{"A", moved ? raw[wide] : p->dtype}}, .numbers = {{"WHAT", p->what}, {"SIZE", wide}, {"PACK", wide == 16 ? 2 : 1}},
         .buffers = {p->of[0], p->of[1], p->of[2]},
     };
     return td_launch(&launch);

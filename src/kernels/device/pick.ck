@@ -1,7 +1,7 @@
-/* Gather, scatter and what else is a td_picking (ops/index/kernels.h): a work item for each element of the index space.  And what bodies need
- * to know of indices and masks: the range of indices, the positions of true elements.
+/* Gather, scatter and what else is a td_picking (ops/index/kernels.h): a work item for each element of the index space, or each pack of what lies
+ * side by side.  And what bodies need to know of indices and masks: the range of indices, the positions of true elements.
  *
- * A: elements, of which those that are only moved (WHAT below 2) are integers of their size.  WHAT: td_place. */
+ * A: elements, of which those that are only moved (WHAT below 2) are integers, PACK of them at once.  WHAT: td_place. */
 #include "kernels/device/group.ck"
 
 /* Dimensions from the outermost; strides in bytes, of the index in elements. */
@@ -14,8 +14,43 @@ typedef struct coordinate_values { int64_t n, ndim, step, across, sizes[PICK_DIM
 
 #ifndef TD_HOST
 #ifdef WHAT
+/* Addresses of element i. */
+#define FIND(i, to, from)                                                               \
+    do {                                                                                \
+        int64_t there_ = 0, here_ = 0, at_ = 0, rest_ = (i);                            \
+        for (int d_ = (int)v.ndim - 1; d_ >= 0; d_--) {                                 \
+            const int64_t over_ = d_ ? divided(rest_, v.sizes[d_]) : 0, k_ = rest_ - over_ * v.sizes[d_];      \
+            rest_ = over_;                                                              \
+            there_ += k_ * v.far[d_], here_ += k_ * v.near[d_], at_ += k_ * v.along[d_]; \
+        }                                                                               \
+        const int64_t where_ = AT(const int64_t, index)[at_];                           \
+        (to) = AT(char, far) + there_ + (where_ + (where_ < 0 ? v.range : 0)) * v.reach; \
+        (from) = AT(char, near) + here_;                                                \
+    } while (0)
 #if WHAT < 2
-#define PLACE(to, x) (*(to) = (x))
+PACK_TYPE(A, pack_of_a);
+enum { AT_ONCE = 4 };           /* loads that a work item doesn't wait for */
+KERNEL pick(BUFFER(far), BUFFER(near), BUFFER(index), VALUES(pick_values, v))
+{
+    UNPACK(pick_values, v)
+    for (int64_t first = ITEM; first < v.n; first += AT_ONCE * ITEMS) {
+        GLOBAL char *to[AT_ONCE];
+        pack_of_a x[AT_ONCE];
+        UNROLL for (int k = 0; k < AT_ONCE; k++)
+            if (first + k * ITEMS < v.n) {
+                GLOBAL char *from;
+#if WHAT == 0
+                FIND(first + k * ITEMS, from, to[k]);
+#else
+                FIND(first + k * ITEMS, to[k], from);
+#endif
+                x[k] = GET_PACK((GLOBAL const pack_of_a *)from);
+            }
+        UNROLL for (int k = 0; k < AT_ONCE; k++)
+            if (first + k * ITEMS < v.n)
+                SET_PACK((GLOBAL pack_of_a *)to[k], x[k]);
+    }
+}
 #else
 /* What an element becomes, as it is stored. */
 static A joined(A stored, A placed)
@@ -70,30 +105,21 @@ static void place(GLOBAL A *to, A x)
     }
 #endif
 }
-#define PLACE(to, x) place(to, x)
-#endif
 
 KERNEL pick(BUFFER(far), BUFFER(near), BUFFER(index), VALUES(pick_values, v))
 {
     UNPACK(pick_values, v)
     for (int64_t i = ITEM; i < v.n; i += ITEMS) {
-        int64_t there = 0, here = 0, at = 0, rest = i;
-        for (int d = (int)v.ndim - 1; d >= 0; d--) {
-            const int64_t k = d ? rest % v.sizes[d] : rest;
-            rest /= v.sizes[d];
-            there += k * v.far[d], here += k * v.near[d], at += k * v.along[d];
-        }
-        const int64_t where = AT(const int64_t, index)[at];
-        there += (where + (where < 0 ? v.range : 0)) * v.reach;
-        GLOBAL A *to = (GLOBAL A *)(AT(char, far) + there);
-        GLOBAL A *from = (GLOBAL A *)(AT(char, near) + here);
-#if WHAT == 0
-        *from = *to;
+        GLOBAL char *to, *from;
+        FIND(i, to, from);
+#if WHAT == 2 && A_FLOATING && SIZE == 4 && defined ATOMIC_ADD
+        ATOMIC_ADD((GLOBAL A *)to, *(GLOBAL const A *)from);
 #else
-        PLACE(to, *from);
+        place((GLOBAL A *)to, *(GLOBAL const A *)from);
 #endif
     }
 }
+#endif
 #else
 
 /* The lowest and the highest index that each group has seen. */

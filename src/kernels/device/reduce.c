@@ -12,7 +12,7 @@
 TD_SOURCE(reduce);
 TD_SOURCE(reduce_exp);
 
-enum { SHORT = 32, STATE = 32 };        /* elements that a work item takes alone anyway; bytes of a state, at most */
+enum { STATE = 32 };        /* bytes of a state, at most */
 
 /* Strides of a result along the kept dimensions: without the reduced ones, or with size 1 for them. */
 static void result_strides(const td_tensor *x, const td_tensor *out, const bool *mask, int64_t *strides)
@@ -39,16 +39,45 @@ static bool shape_of(reduce_values *v, const td_tensor *x, const bool *mask, con
 
 static int64_t innermost(const axes *a) { return a->ndim ? llabs(a->strides[0][a->ndim - 1]) : INT64_MAX; }
 
-/* Whether units are work items, and how many parts outputs have: as many as keep the device busy. */
-static bool share_work(reduce_values *v, const td_device_properties *device)
+/* Whether all strides but the innermost one of `inner` are multiples of a pack, and it is 1. */
+static bool packs_fit(const axes *inner, const axes *outer, int pack)
 {
-    const int64_t n = v->reduced.count, outputs = v->kept.count;
-    const bool items = n < SHORT || innermost(&v->kept) < innermost(&v->reduced);
-    const int64_t units = (int64_t)device->units * 8 * (items ? device->lanes : 1), each = items ? SHORT : (int64_t)device->lanes * 8;
-    const int64_t parts = outputs && outputs < units ? units / outputs : 1;
-    v->parts = parts < n / each ? parts : n / each;
+    bool fit = inner->ndim && inner->strides[0][inner->ndim - 1] == 1;
+    for (int d = 0; d + 1 < inner->ndim; d++)
+        fit = fit && inner->strides[0][d] % pack == 0;
+    for (int d = 0; d < outer->ndim; d++)
+        fit = fit && outer->strides[0][d] % pack == 0;
+    return fit;
+}
+
+typedef struct shared { bool columns; int pack, team; } shared;
+
+/* Teams, and parts of outputs: as many as keep the device busy, three groups for each of its units, which have registers for so many. */
+static shared share_work(reduce_values *v, const td_device_properties *device, td_tensor *x)
+{
+    shared s = {.columns = innermost(&v->kept) < innermost(&v->reduced) && v->reduced.count > 1, .team = 1};
+    const axes *inner = s.columns ? &v->kept : &v->reduced, *outer = s.columns ? &v->reduced : &v->kept;
+    const int64_t inside = inner->ndim ? inner->sizes[inner->ndim - 1] : 1, groups = (int64_t)device->units * 3, outputs = v->kept.count;
+    s.pack = td_launch_pack(inner->ndim > 1 || s.columns ? inside : 0, (td_tensor *[]){x, NULL});
+    s.pack = packs_fit(inner, outer, s.pack) ? s.pack : 1;
+    const int64_t packs = inner->count / s.pack, n = v->reduced.count;
+    int64_t units, each;
+    if (s.columns) {
+        while (s.team < 32 && s.team < packs && s.team < device->lanes)
+            s.team *= 2;
+        while (s.team < device->lanes && n * s.team < device->lanes)            /* few rows */
+            s.team *= 2;
+        units = (packs + s.team - 1) / s.team, each = 4 * device->lanes / s.team;
+    } else {
+        const bool few = outputs < groups * device->lanes / 32;
+        while (s.team < device->lanes && s.team * (s.team < 32 ? 1 : few ? 4 : 32) < packs)
+            s.team *= 2;
+        units = (outputs * s.team + device->lanes - 1) / device->lanes, each = 8 * s.pack * s.team;
+    }
+    v->parts = units && units < groups ? groups / units : 1;
+    v->parts = v->parts < n / each ? v->parts : n / each;
     v->parts = v->parts > 1 ? v->parts : 1;
-    return items;
+    return s;
 }
 
 int td_fold_on_device(const td_fold *j, td_tensor *self, const bool *mask)
@@ -65,24 +94,29 @@ int td_fold_on_device(const td_fold *j, td_tensor *self, const bool *mask)
         if (!x || !shape_of(&v, x, mask, j))
             return x ? td_leave_to_cpu("too many dimensions") : -1;
     }
-    const bool items = share_work(&v, device);
+    const shared s = share_work(&v, device, x);
     const int64_t bytes = STATE * v.kept.count * v.parts;
     TD_AUTO td_tensor *partial = v.parts > 1 ? td_tensor_new(1, &bytes, TD_U8, x->device) : td_tensor_retain(TD_NONE);
     if (!partial)
         return -1;
     const bool exponentials = j->kind == REDUCE_LSE || j->kind == REDUCE_POWERS;
     const td_dtype of = (td_dtype)some->dtype;
+    const int64_t teams = device->lanes / s.team;
     td_launch_of launch = {
-        .source = exponentials ? td_source_reduce_exp : td_source_reduce, .kernel = items ? "reduce_items" : "reduce_groups", TD_VALUES(v),
+        .source = exponentials ? td_source_reduce_exp : td_source_reduce, .kernel = s.columns ? "reduce_columns" : "reduce_rows", TD_VALUES(v),
         .types = {{"A", (td_dtype)x->dtype}, {"C", j->compute}, {"B", of}, {"D", v.second ? (td_dtype)j->second->dtype : of}},
-        .numbers = {{"KIND", j->kind}}, .buffers = {x, v.first ? j->out : some, v.second ? j->second : some, partial},
-        .groups = items ? td_launch_groups(x->device, v.kept.count * v.parts) : td_launch_many(x->device, v.kept.count * v.parts),
+        .numbers = {{"KIND", j->kind}, {"PACK", s.pack}, {"TEAM", s.team}},
+        .buffers = {x, v.first ? j->out : some, v.second ? j->second : some, partial},
+        .groups = td_launch_many(x->device, s.columns ? (v.kept.count / s.pack + s.team - 1) / s.team * v.parts
+                                                      : (v.kept.count * v.parts + teams - 1) / teams),
     };
     if (td_launch(&launch))
         return -1;
     if (v.parts == 1)
         return 0;
-    launch.kernel = "reduce_parts", launch.groups = td_launch_many(x->device, v.kept.count);
+    const int64_t team = v.kept.count < (int64_t)device->units * 32 ? device->lanes : 1;
+    launch.kernel = "reduce_parts", launch.numbers[2].value = team;
+    launch.groups = td_launch_many(x->device, (v.kept.count * team + device->lanes - 1) / device->lanes);
     launch.buffers[0] = partial, launch.buffers[3] = NULL;
     return td_launch(&launch);
 }

@@ -139,11 +139,25 @@ static state taken(state a, A raw, int64_t at)
     a.squares += off * (x - a.mean);
     return a;
 }
+/* Several at once: their own mean first, which costs a division for all of them. */
+#define TAKE_ALL(a, n, m, raw, at)                                                                      \
+    do {                                                                                                \
+        state b_ = {(n) * (m), 0, 0};                                                                   \
+        UNROLL for (int k_ = 0; k_ < (n); k_++)                                                         \
+            UNROLL for (int j_ = 0; j_ < (m); j_++)                                                     \
+                b_.mean += (C_C)A_LOAD(raw);                                                            \
+        b_.mean /= (n) * (m);                                                                           \
+        b_.mean += (n) * (m) > 1 ? b_.mean - b_.mean : (C_C)0;                                                  \
+        UNROLL for (int k_ = 0; k_ < (n); k_++)                                                         \
+            UNROLL for (int j_ = 0; j_ < (m); j_++)                                                     \
+                b_.squares += ((C_C)A_LOAD(raw) - b_.mean) * ((C_C)A_LOAD(raw) - b_.mean);              \
+        a = joined(a, b_);                                                                              \
+    } while (0)
 static state joined(state a, state b)
 {
     const C_C both = a.count + b.count, off = b.mean - a.mean, share = b.count / (both > 0 ? both : 1);
     a.squares += b.squares + off * off * a.count * share;
-    a.mean += off * share;
+    a.mean += off * share + (a.count > 0 && b.count > 0 ? off - off : (C_C)0);      /* no mean beside infinity */
     a.count = both;
     return a;
 }

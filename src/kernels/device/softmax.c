@@ -6,7 +6,7 @@
 
 TD_SOURCE(softmax);
 
-/* Forward without `result`.  A line is a work item's where neighbouring lines lie beside each other and there are enough of them. */
+/* Forward without `result`. */
 static int run(bool log, int64_t dim, td_tensor *x, td_tensor *result, td_tensor *out)
 {
     const int d = td_wrap_dim(dim, x->ndim ? x->ndim : 1), lanes = td_launch_lanes(x->device);
@@ -23,12 +23,15 @@ static int run(bool log, int64_t dim, td_tensor *x, td_tensor *result, td_tensor
     TD_AUTO td_tensor *to = td_writable(out, (td_dtype)out->dtype);
     if (!from || (result && !of) || !to)
         return -1;
-    const bool items = v.n < 8 || (v.inner >= lanes && v.lines >= 8 * lanes);
+    td_tensor *const tensors[] = {from, of ? of : to, of ? to : NULL, NULL};
+    td_rows rows = td_launch_rows(x->device, v.lines, v.n, 32, v.inner > 1 ? NULL : tensors);
+    if (v.inner >= lanes && v.lines >= 8 * lanes)
+        rows = (td_rows){1, 1, v.n <= 32 ? (int)td_power_from(v.n) : 0, td_launch_groups(x->device, v.lines)};
     td_launch_of launch = {
-        .source = td_source_softmax, TD_VALUES(v), .groups = items ? td_launch_groups(x->device, v.lines) : td_launch_many(x->device, v.lines),
-        .types = {{"A", (td_dtype)x->dtype}, {"B", (td_dtype)out->dtype}, {"R", (td_dtype)(result ? result : out)->dtype}}, .numbers = {{"LOG", log}},
-        .kernel = result ? items ? "softmax_gradient_items" : "softmax_gradient_groups" : items ? "softmax_items" : "softmax_groups",
-        .buffers = {from, of ? of : to, of ? to : NULL},
+        .source = td_source_softmax, TD_VALUES(v), .groups = rows.groups, .kernel = result ? "softmax_gradient" : "softmax",
+        .types = {{"A", (td_dtype)x->dtype}, {"B", (td_dtype)out->dtype}, {"R", (td_dtype)(result ? result : out)->dtype}},
+        .numbers = {{"LOG", log}, {"PACK", rows.pack}, {"TEAM", rows.team}, {"HELD", rows.held}},
+        .buffers = {tensors[0], tensors[1], tensors[2]},
     };
     return td_launch(&launch) || td_write_back(out, to) ? -1 : 0;
 }

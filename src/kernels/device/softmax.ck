@@ -1,8 +1,8 @@
 /* softmax and log_softmax over the middle of [outer][n][inner], and their gradients.
  *
- * A group takes a line of n elements: what its lanes have seen of maximum and sum is folded, then each writes what it has read.  Lines
- * whose elements are far apart (inner > 1) and many are taken by one work item each, so that neighbours read neighbours.  Both read a line
- * twice from memory: the sum is corrected as the maximum grows (Milakov and Gimelshein, 2018).
+ * A team takes a line of n elements, whose lanes keep them in registers: a line is read once.  Longer ones are read twice: the sum is corrected
+ * as the maximum grows (Milakov and Gimelshein, 2018).  Lines whose elements are far apart (inner > 1) and many are taken by teams of one, so
+ * that neighbours read neighbours.
  *
  * A: the operand's dtype, backward the gradient's; R: of the result that backward reads; B: what is written, and computed in.  LOG: the
  * logarithm. */
@@ -11,6 +11,23 @@
 typedef struct softmax_values { int64_t lines, n, inner; } softmax_values;
 
 #ifndef TD_HOST
+PACK_TYPE(A, pack_of_a);
+PACK_TYPE(B, pack_of_b);
+PACK_TYPE(R, pack_of_r);
+/* Where pack i of the line is: packs are of one element unless inner is 1. */
+#define LINE(T, x, i) ((GLOBAL T *)(x + (i) * v.inner * PACK))
+#define BEGIN                                                                                           \
+    const int64_t at = first + OWN_TEAM, packs = at < v.lines ? v.n / PACK : 0, outer = divided(at, v.inner); \
+    const int64_t start = (outer * v.n - outer) * v.inner + at;
+#define PLUS(a, b)   ((a) + (b))
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#if LOG
+#define LOG_OF(x) B_log(x)
+#else
+#define LOG_OF(x) (1 / (x))
+#endif
+
+#if !HELD
 /* The maximum so far, and the sum of exponentials below it. */
 typedef struct line { B_C most, sum; } line;
 
@@ -31,51 +48,72 @@ static line joined(line a, line b)
     c.sum = (a.most == c.most ? a.sum : a.sum * B_exp(a.most - c.most)) + (b.most == c.most ? b.sum : b.sum * B_exp(b.most - c.most));
     return c;
 }
-static B_C result(line a, B_C log_sum, B_C x)
-{
-#if LOG
-    return x - a.most - log_sum;
-#else
-    return B_exp(x - a.most) / a.sum;
-#endif
-}
-#if LOG
-#define LOG_OF(x) B_log(x)
-#else
-#define LOG_OF(x) 0
 #endif
 
-KERNEL softmax_groups(BUFFER(x), BUFFER(y), VALUES(softmax_values, v))
+KERNEL softmax(BUFFER(x), BUFFER(y), VALUES(softmax_values, v))
 {
     UNPACK(softmax_values, v)
+#if HELD
+    SHARED B_C room[WIDTH];
+#else
     SHARED line room[WIDTH];
-    for (int64_t at = GROUP; at < v.lines; at += GROUPS) {
-        const int64_t start = at / v.inner * v.n * v.inner + at % v.inner;
+#endif
+    for (int64_t first = GROUP * TEAMS; first < v.lines; first += GROUPS * TEAMS) {
+        BEGIN
         GLOBAL const A *from = AT(const A, x) + start;
         GLOBAL B *to = AT(B, y) + start;
+#if HELD
+        B_C held[HELD * PACK], most = B_LOWEST, sum = 0;
+        EACH_PACK(k, i, packs) {
+            const pack_of_a p = GET_PACK(LINE(const pack_of_a, from, i));
+            EACH_OF_PACK(j)
+                held[k * PACK + j] = A_LOAD(p.at[j]);
+        }
+        EACH_PACK(k, i, packs)
+            EACH_OF_PACK(j)
+                most = LARGER(held[k * PACK + j], most);
+        TEAM_FOLD(room, most, LARGER);
+        EACH_PACK(k, i, packs)
+            EACH_OF_PACK(j) {
+                const B_C e = B_exp(held[k * PACK + j] - most);
+                sum += e;
+#if LOG
+                held[k * PACK + j] -= most;
+#else
+                held[k * PACK + j] = e;
+#endif
+            }
+        TEAM_FOLD(room, sum, PLUS);
+        const B_C of_sum = LOG_OF(sum);
+#else
         line a = {B_LOWEST, 0};
-        for (int64_t i = LANE; i < v.n; i += LANES)
-            a = seen(a, A_LOAD(from[i * v.inner]));
-        GROUP_FOLD(line, room, a, joined);
-        const B_C log_sum = LOG_OF(a.sum);
-        for (int64_t i = LANE; i < v.n; i += LANES)
-            to[i * v.inner] = B_STORE(result(a, log_sum, A_LOAD(from[i * v.inner])));
-    }
-}
-
-KERNEL softmax_items(BUFFER(x), BUFFER(y), VALUES(softmax_values, v))
-{
-    UNPACK(softmax_values, v)
-    for (int64_t at = ITEM; at < v.lines; at += ITEMS) {
-        const int64_t start = at / v.inner * v.n * v.inner + at % v.inner;
-        GLOBAL const A *from = AT(const A, x) + start;
-        GLOBAL B *to = AT(B, y) + start;
-        line a = {B_LOWEST, 0};
-        for (int64_t i = 0; i < v.n; i++)
-            a = seen(a, A_LOAD(from[i * v.inner]));
-        const B_C log_sum = LOG_OF(a.sum);
-        for (int64_t i = 0; i < v.n; i++)
-            to[i * v.inner] = B_STORE(result(a, log_sum, A_LOAD(from[i * v.inner])));
+        EACH_PACK(k, i, packs) {
+            const pack_of_a p = GET_PACK(LINE(const pack_of_a, from, i));
+            EACH_OF_PACK(j)
+                a = seen(a, A_LOAD(p.at[j]));
+        }
+        TEAM_FOLD(room, a, joined);
+        const B_C of_sum = LOG_OF(a.sum);
+#endif
+        EACH_PACK(k, i, packs) {
+            pack_of_b q;
+#if HELD && LOG
+            EACH_OF_PACK(j)
+                q.at[j] = B_STORE(held[k * PACK + j] - of_sum);
+#elif HELD
+            EACH_OF_PACK(j)
+                q.at[j] = B_STORE(held[k * PACK + j] * of_sum);
+#else
+            const pack_of_a p = GET_PACK(LINE(const pack_of_a, from, i));
+            EACH_OF_PACK(j)
+#if LOG
+                q.at[j] = B_STORE(A_LOAD(p.at[j]) - a.most - of_sum);
+#else
+                q.at[j] = B_STORE(B_exp(A_LOAD(p.at[j]) - a.most) * of_sum);
+#endif
+#endif
+            SET_PACK(LINE(pack_of_b, to, i), q);
+        }
     }
 }
 
@@ -87,39 +125,43 @@ KERNEL softmax_items(BUFFER(x), BUFFER(y), VALUES(softmax_values, v))
 #define SUMMAND(g, y) ((g) * (y))
 #define GRADIENT(g, y, sum) ((y) * ((g) - (sum)))
 #endif
-#define PLUS(a, b) ((a) + (b))
 
-KERNEL softmax_gradient_groups(BUFFER(grad), BUFFER(y), BUFFER(out), VALUES(softmax_values, v))
+KERNEL softmax_gradient(BUFFER(grad), BUFFER(y), BUFFER(out), VALUES(softmax_values, v))
 {
     UNPACK(softmax_values, v)
     SHARED B_C room[WIDTH];
-    for (int64_t at = GROUP; at < v.lines; at += GROUPS) {
-        const int64_t start = at / v.inner * v.n * v.inner + at % v.inner;
+    for (int64_t first = GROUP * TEAMS; first < v.lines; first += GROUPS * TEAMS) {
+        BEGIN
         GLOBAL const A *g = AT(const A, grad) + start;
         GLOBAL const R *r = AT(const R, y) + start;
         GLOBAL B *to = AT(B, out) + start;
         B_C sum = 0;
-        for (int64_t i = LANE; i < v.n; i += LANES)
-            sum += SUMMAND((B_C)A_LOAD(g[i * v.inner]), (B_C)R_LOAD(r[i * v.inner]));
-        GROUP_FOLD(B_C, room, sum, PLUS);
-        for (int64_t i = LANE; i < v.n; i += LANES)
-            to[i * v.inner] = B_STORE(GRADIENT((B_C)A_LOAD(g[i * v.inner]), (B_C)R_LOAD(r[i * v.inner]), sum));
-    }
-}
-
-KERNEL softmax_gradient_items(BUFFER(grad), BUFFER(y), BUFFER(out), VALUES(softmax_values, v))
-{
-    UNPACK(softmax_values, v)
-    for (int64_t at = ITEM; at < v.lines; at += ITEMS) {
-        const int64_t start = at / v.inner * v.n * v.inner + at % v.inner;
-        GLOBAL const A *g = AT(const A, grad) + start;
-        GLOBAL const R *r = AT(const R, y) + start;
-        GLOBAL B *to = AT(B, out) + start;
-        B_C sum = 0;
-        for (int64_t i = 0; i < v.n; i++)
-            sum += SUMMAND((B_C)A_LOAD(g[i * v.inner]), (B_C)R_LOAD(r[i * v.inner]));
-        for (int64_t i = 0; i < v.n; i++)
-            to[i * v.inner] = B_STORE(GRADIENT((B_C)A_LOAD(g[i * v.inner]), (B_C)R_LOAD(r[i * v.inner]), sum));
+#if HELD
+        pack_of_a p[HELD];
+        pack_of_r q[HELD];
+        EACH_PACK(k, i, packs) {
+            p[k] = GET_PACK(LINE(const pack_of_a, g, i));
+            q[k] = GET_PACK(LINE(const pack_of_r, r, i));
+        }
+#define READ(k, i)
+#define OF_PACK(p, k) p[k]
+#else
+#define READ(k, i) const pack_of_a p = GET_PACK(LINE(const pack_of_a, g, i)); const pack_of_r q = GET_PACK(LINE(const pack_of_r, r, i));
+#define OF_PACK(p, k) p
+#endif
+        EACH_PACK(k, i, packs) {
+            READ(k, i)
+            EACH_OF_PACK(j)
+                sum += SUMMAND((B_C)A_LOAD(OF_PACK(p, k).at[j]), (B_C)R_LOAD(OF_PACK(q, k).at[j]));
+        }
+        TEAM_FOLD(room, sum, PLUS);
+        EACH_PACK(k, i, packs) {
+            READ(k, i)
+            pack_of_b s;
+            EACH_OF_PACK(j)
+                s.at[j] = B_STORE(GRADIENT((B_C)A_LOAD(OF_PACK(p, k).at[j]), (B_C)R_LOAD(OF_PACK(q, k).at[j]), sum));
+            SET_PACK(LINE(pack_of_b, to, i), s);
+        }
     }
 }
 #endif

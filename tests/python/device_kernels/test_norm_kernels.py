@@ -71,3 +71,24 @@ def test_only_the_gradients_that_are_wanted(agrees):
     agrees(lambda x, w, b: F.layer_norm(x, (6,), w, b), tede.randn(5, 6), rand(6), tede.randn(6), **close)
     agrees(lambda x, w, b: F.batch_norm(x, None, None, w, b, True), tede.randn(5, 6), tede.randn(6), rand(6), **close)
     agrees(lambda x, w, b: F.group_norm(x, 2, w, b), rand(5, 6), tede.randn(6), tede.randn(6), **close)
+
+
+@pytest.mark.parametrize("dtype", [tede.float32, tede.bfloat16])
+@pytest.mark.parametrize("n", [8, 20, 64, 1024, 1025, 9000])
+def test_rows_in_packs(agrees, dtype, n):
+    """Rows that are kept and longer ones, that begin at multiples of 16 bytes or don't, as weights do."""
+    loose = {"rtol": 5e-2, "atol": 8e-2} if dtype == tede.bfloat16 else close
+    x, w = tede.randn(40 * n + 1).to(dtype), tede.randn(2 * n + 1).to(dtype)
+    for at in (0, 1):
+        agrees(lambda x, w, b: F.layer_norm(x, (n,), w, b), x[at:at + 40 * n].view(40, n).detach().requires_grad_(), w[at:at + n].detach().requires_grad_(),
+               w[n:2 * n].detach().requires_grad_(), **loose)
+
+
+@pytest.mark.parametrize("plane", [(7, 7), (4, 4), (56, 56), (3,)])
+def test_planes_in_packs(agrees, plane):
+    shape = (5, 6, *plane)
+    x, n = tede.randn(30 * math.prod(plane) + 1), 30 * math.prod(plane)
+    for at in (0, 1):
+        agrees(lambda x, w, b: F.batch_norm(x, None, None, w, b, True), x[at:at + n].view(shape).detach().requires_grad_(), rand(6), rand(6), **close)
+        agrees(lambda x, w, b: F.group_norm(x, 3, w, b), x[at:at + n].view(shape).detach().requires_grad_(), rand(6), rand(6), **close)
+    agrees(lambda x: F.batch_norm(x, None, None, None, None, True), x[:n].to(tede.bfloat16).view(shape), rtol=2e-2, atol=2e-2)

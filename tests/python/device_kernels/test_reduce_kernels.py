@@ -167,3 +167,20 @@ def test_a_degree_of_freedom_too_few_warns(device):
         warnings.simplefilter("always")
         tede.randn(4, 1).to(device).var(1)
     assert any("degrees of freedom is <= 0" in str(w.message) for w in seen)
+
+
+@pytest.mark.parametrize("dtype", [tede.float32, tede.bfloat16, tede.float64, tede.int16])
+def test_packs_and_what_lies_between_them(agrees, dtype):
+    """Rows and columns that begin at multiples of 16 bytes or don't, and whose last pack isn't full."""
+    x = (tede.randn(24, 1040) * 9).round().to(dtype)
+    x[3, 1038], x[20, 5] = 100, 100
+    flat = x.flatten()
+    for view in (x, x[:, 1:], x[:, :1037], x[:, 16:19], x[1::2, 16:], x.view(4, 6, 1040)[:, 1:4, :1024], flat[3:1003].view(10, 100),
+                 x.view(24, 65, 16).transpose(0, 1)):
+        for dim in range(view.ndim):
+            agrees(lambda x: (tede.sum(x, dim), tede.amax(x, dim), tede.argmax(x, dim)), view, rtol=1e-2)
+            if dtype != tede.int16:
+                agrees(lambda x: tede.var(x, dim), view, rtol=2e-2)
+        agrees(lambda x: (tede.sum(x, (0, -1)), tede.amin(x)), view, rtol=1e-2)
+    for view in (flat, flat[1:], flat[:-3], flat[5:15]):
+        agrees(lambda x: (tede.sum(x), tede.max(x), tede.argmax(x), tede.argmin(x)), view, rtol=1e-2)

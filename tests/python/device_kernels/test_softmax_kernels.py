@@ -41,3 +41,14 @@ def test_out_and_forms(agrees):
     agrees(lambda x: tede.nn.functional.softmin(x, 1), x)
     with pytest.raises(IndexError, match="Dimension out of range"):
         tede.softmax(x, 3)
+
+
+@pytest.mark.parametrize("dtype", [tede.float32, tede.bfloat16, tede.float64])
+@pytest.mark.parametrize("n", [8, 10, 64, 1023, 1024, 8192, 9000])
+def test_rows_in_packs(agrees, dtype, n):
+    """Rows that are kept and longer ones, that begin at multiples of 16 bytes or don't."""
+    close = {"rtol": 2e-2, "atol": 2e-2} if dtype == tede.bfloat16 else {}
+    x = tede.randn(3 * n + 1).to(dtype)
+    x[n // 2], x[2 * n] = -math.inf, math.nan
+    for view in (x[:-1], x[1:]):
+        agrees(lambda x: (tede.softmax(x, 1), tede.log_softmax(x, 1)), view.view(3, n).detach().requires_grad_(), **close)
