@@ -27,6 +27,7 @@
     F(CUresult, cuDeviceGetAttribute, (int *, CUdevice_attribute, CUdevice)) \
     F(CUresult, cuDeviceCanAccessPeer, (int *, CUdevice, CUdevice)) \
     F(CUresult, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice)) \
+    F(CUresult, cuCtxGetCurrent, (CUcontext *)) \
     F(CUresult, cuCtxSetCurrent, (CUcontext)) \
     F(CUresult, cuCtxSynchronize, (void)) \
     F(CUresult, cuCtxEnablePeerAccess, (CUcontext, unsigned)) \

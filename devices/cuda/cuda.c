@@ -5,7 +5,7 @@
  * Built against tede's installed headers only, and against nothing of CUDA's (api.h); kernels come from the core.
  *
  * The driver works on the context of the calling thread.  Each index has one, the device's primary context, which other libraries in the
- * process share; every function here makes it current first, since a thread may have come from another index.  Streams
+ * process share; every function here makes it current first where it isn't (which costs less to ask than to do), since a thread may have come from another index.  Streams
  * are of the kind that doesn't wait for the first one: the core orders them by events. */
 #include "cuda.h"
 
@@ -51,12 +51,16 @@ static int enumerate(void)
         CUDA_TRY("reading properties", cuDeviceGetAttribute(&x->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, x->device));
     }
     pthread_atfork(NULL, NULL, after_fork);
-    n_indices = found;
+    __atomic_store_n(&n_indices, found, __ATOMIC_RELEASE);
     return 0;
 }
 
+/* Without a lock once they are known: every call comes here. */
 static int count(void)
 {
+    const int known = __atomic_load_n(&n_indices, __ATOMIC_ACQUIRE);
+    if (known)
+        return known;
     pthread_mutex_lock(&lock);
     int status = n_indices ? 0 : enumerate();
     pthread_mutex_unlock(&lock);
@@ -131,7 +135,10 @@ int cuda_enter(int index)
                         "method");
     if (!__atomic_load_n(&indices[index].context, __ATOMIC_ACQUIRE) && make_context(index))
         return -1;
-    CUDA_TRY("making a context current", cuCtxSetCurrent(indices[index].context));
+    CUcontext current = NULL;
+    CUDA_TRY("asking for the current context", cuCtxGetCurrent(&current));
+    if (current != indices[index].context)
+        CUDA_TRY("making a context current", cuCtxSetCurrent(indices[index].context));
     return 0;
 }
 

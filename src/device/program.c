@@ -37,6 +37,17 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
         hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001B3u;
     return hash;
 }
+/* Of a key, which is looked up at each launch. */
+static uint64_t hash_key(uint64_t hash, const void *key, size_t size)
+{
+    uint64_t word = 0;
+    for (size_t i = 0; i < size; i += sizeof word) {
+        memcpy(&word, (const char *)key + i, size - i < sizeof word ? size - i : sizeof word);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
 static uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(hash, text, strlen(text) + 1); }
 
 /* ---- what a device is */
@@ -196,14 +207,14 @@ static int grow_table(void)
 }
 
 /* With the lock held, so that a kernel is built once; calls for kernels that are there wait for it. */
-static void *make(td_device device, uint64_t hash, const void *key, size_t key_size, const char *name, td_kernel_source *source, const void *context)
+static const built *make(td_device device, uint64_t hash, const void *key, size_t key_size, const char *name, td_kernel_source *source, const void *context)
 {
     const td_device_library *library = td_device_of(device.type);
     if (n_built >= table_size && grow_table())
         return NULL;
     built *b = malloc(sizeof *b + key_size);
     if (!b)
-        return td_fail(TD_E_MEMORY, "no memory for a kernel's record");
+        return td_error(TD_E_MEMORY, "no memory for a kernel's record"), NULL;
     char *text = source(device, context);
     void *program = text ? build(device, text) : NULL;
     *b = (built){.hash = hash, .device = device, .key_size = key_size, .kernel = program ? library->kernel(device, program, name) : NULL};
@@ -221,21 +232,35 @@ static void *make(td_device device, uint64_t hash, const void *key, size_t key_s
     b->next = table[hash & (table_size - 1)];
     table[hash & (table_size - 1)] = b;
     n_built++;
-    return b->kernel;
+    return b;
 }
+
+static bool is_of(const built *b, td_device device, uint64_t hash, const void *key, size_t key_size)
+{
+    return b->hash == hash && b->key_size == key_size && b->device.type == device.type && b->device.index == device.index &&
+           !memcmp(b->key, key, key_size);
+}
+
+/* What was launched last is found without the lock: records stay for ever, and all but their place in the table is as it was made. */
+enum { LAST = 256 };
+static const built *last[LAST];
 
 void *td_device_kernel(td_device device, const void *key, size_t key_size, const char *name, td_kernel_source *source, const void *context)
 {
-    uint64_t hash = hash_bytes(hash_bytes(0xCBF29CE484222325u, &device, sizeof device), key, key_size);
-    hash ^= hash >> 29;
+    const uint64_t hash = hash_key((uint64_t)device.type << 8 | (uint8_t)device.index, key, key_size);
+    const built **place = &last[hash % LAST], *b = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (b && is_of(b, device, hash, key, key_size))
+        return b->kernel;
     pthread_mutex_lock(&lock);
-    built *b = table_size ? table[hash & (table_size - 1)] : NULL;
-    while (b && (b->hash != hash || b->key_size != key_size || b->device.type != device.type || b->device.index != device.index ||
-                 memcmp(b->key, key, key_size)))
+    for (b = table_size ? table[hash & (table_size - 1)] : NULL; b && !is_of(b, device, hash, key, key_size);)
         b = b->next;
-    void *kernel = b ? b->kernel : make(device, hash, key, key_size, name, source, context);
+    if (!b)
+        b = make(device, hash, key, key_size, name, source, context);
     pthread_mutex_unlock(&lock);
-    return kernel;
+    if (!b)
+        return NULL;
+    __atomic_store_n(place, b, __ATOMIC_RELEASE);
+    return b->kernel;
 }
 
 int td_device_launch(td_device device, void *kernel, int64_t groups, int n_arguments, const td_kernel_argument *arguments)

@@ -171,11 +171,27 @@ def test_memory_that_runs_out(fake):
 def test_what_the_driver_refuses_is_an_exception_with_its_name(fake):
     fake("""
         x = tede.ones(3, device="cuda") + 1
-        for function, call in (("cuLaunchKernel", lambda: x + 1), ("cuMemcpyDtoHAsync_v2", x.cpu), ("cuCtxSetCurrent", lambda: x + 1),
+        for function, call in (("cuLaunchKernel", lambda: x + 1), ("cuMemcpyDtoHAsync_v2", x.cpu), ("cuCtxGetCurrent", lambda: x + 1),
                                ("cuStreamSynchronize", x.cpu), ("cuModuleLoadData", lambda: x * 5), ("cuModuleGetFunction", lambda: x / 5)):
             fake.fake_cuda_fail(function.encode(), 0, 400)
             raises(RuntimeError, "CUDA_ERROR_INVALID_HANDLE (400)", call)
             assert (x + 1).tolist() == [3, 3, 3]        # and the next call works
+    """)
+
+
+def test_the_context_that_another_library_made_current_is_noticed(fake):
+    fake("""
+        x, y = tede.ones(3, device="cuda:0") + 1, tede.ones(3, device="cuda:1") + 1
+        context = ctypes.c_void_p()
+        assert fake.cuDevicePrimaryCtxRetain(ctypes.byref(context), 1) == 0
+        for _ in range(2):
+            assert fake.cuCtxSetCurrent(context) == 0
+            assert (x + 1).tolist() == [3, 3, 3] and (y + 1).tolist() == [3, 3, 3]
+            assert fake.cuCtxSetCurrent(None) == 0
+            assert (x * 2).tolist() == [4, 4, 4]
+        fake.fake_cuda_fail(b"cuCtxSetCurrent", 0, 400)
+        raises(RuntimeError, "CUDA_ERROR_INVALID_HANDLE (400)", lambda: y + 1)
+        assert (y + 1).tolist() == [3, 3, 3]
     """)
 
 

@@ -6,6 +6,7 @@
  * which are passed by value; strides and sizes are arguments.  Kernels are printed and built when they are first met (src/device/program.c). */
 #include "ops/pointwise/pointwise.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <tede/formula.h>
 #include "kernels/device/sweep.h"
@@ -170,9 +171,33 @@ static int run(call *c, int n_params, const td_scalar *params)
 
 static bool is_plain(const td_tensor *x) { return x->storage && !(x->flags & (TD_FLAG_CONJ | TD_FLAG_NEG)); }
 
+/* td_formula_of looks an operator's name up, which takes longer than all else here: what was found is kept.  A record isn't changed once it is
+ * in a list, and stays, so reading needs no lock; there are as many as operators with formulas, and their choices. */
+typedef struct found { const struct found *next; const td_op *op; const td_formula *formula; char choice[]; } found;
+
+static const td_formula *formula_of(const td_op *op, const char *choice)
+{
+    enum { LISTS = 256 };
+    static const found *lists[LISTS];
+    const char *word = choice ? choice : "";
+    const found **list = &lists[(uintptr_t)op / 16 % LISTS], *first = __atomic_load_n(list, __ATOMIC_ACQUIRE);
+    for (const found *f = first; f; f = f->next)
+        if (f->op == op && !strcmp(f->choice, word))
+            return f->formula;
+    const td_formula *formula = td_formula_of(op, choice);
+    found *made = formula ? malloc(sizeof *made + strlen(word) + 1) : NULL;
+    if (!made)
+        return formula;
+    *made = (found){.next = first, .op = op, .formula = formula};
+    strcpy(made->choice, word);
+    while (!__atomic_compare_exchange_n(list, &made->next, made, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+    return formula;
+}
+
 int td_pointwise_on_device(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params, td_tensor *out)
 {
-    const td_formula *formula = op->op ? td_formula_of(op->op, op->choice) : NULL;
+    const td_formula *formula = op->op ? formula_of(op->op, op->choice) : NULL;
     call c;
     memset(&c.key, 0, sizeof c.key);
     c.key.formula = formula;

@@ -60,6 +60,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     fake_contexts[device].retained = true;
     return *context = &fake_contexts[device], SUCCESS;
 }
+CUresult cuCtxGetCurrent(CUcontext *context) { ENTER(false); return *context = fake_current, SUCCESS; }
 CUresult cuCtxSetCurrent(CUcontext context) { ENTER(false); return context && !context->retained ? INVALID_CONTEXT : (fake_current = context, SUCCESS); }
 CUresult cuCtxSynchronize(void) { ENTER(true); return fake_run_context(fake_current), fake_current->dead ? ILLEGAL_ADDRESS : SUCCESS; }
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
