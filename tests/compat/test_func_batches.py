@@ -1,4 +1,5 @@
 """vmap of what is easily got wrong: members must not see each other's memory, nested levels, 0-d members, Functions."""
+import importlib
 import pytest
 
 
@@ -330,3 +331,47 @@ def test_jacobians_of_nothing(lib):
     for jacobian in (lib.func.jacrev, lib.func.hessian):
         assert jacobian(lambda a: a * a)(empty).numel() == 0
     assert lib.func.jacrev(lambda a: a * a)(empty).shape == (0, 2, 0, 2)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_gradients_of_recurrent_layers_per_sample(lib, nn, kind):
+    if lib.__name__ == "torch" and kind != "LSTM":
+        pytest.skip("PyTorch writes steps into memory without a batch")
+    layer, x = getattr(nn, kind)(3, 4, batch_first=True), lib.randn(2, 5, 3)
+    parameters = dict(layer.named_parameters())
+
+    def loss(parameters, x):
+        return lib.func.functional_call(layer, parameters, (x.unsqueeze(0),))[0].square().sum()
+    per_sample = lib.func.vmap(lib.func.grad(loss), in_dims=(None, 0))(parameters, x)
+    for i in range(2):
+        alone = lib.func.grad(loss)(parameters, x[i])
+        for name in parameters:
+            lib.testing.assert_close(per_sample[name][i], alone[name], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_a_recurrent_layer_leaves_gradients_per_sample(lib, nn, kind, batch_first):
+    if lib.__name__ == "torch" and kind == "LSTM":
+        pytest.skip("PyTorch's formula is for another library's layer")
+    call = importlib.import_module(f"{lib.__name__}.nn.utils._per_sample_grad").call_for_per_sample_grads
+
+    class First(nn.Module):         # PyTorch takes modules with one result
+        def __init__(self):
+            super().__init__()
+            self.layer = getattr(nn, kind)(3, 4, batch_first=batch_first)
+
+        def forward(self, x):
+            return self.layer(x)[0]
+    module, x = First(), lib.randn(2, 2, 3)
+    call(module, batch_first=batch_first)(x).square().sum().backward()
+    each = {name: p.grad_sample for name, p in module.named_parameters()}
+    if lib.__name__ == "tede":      # with its hidden states, whose batch is the second dimension
+        for p in module.parameters():
+            del p.grad_sample
+        call(module.layer, batch_first=batch_first)(x)[0].square().sum().backward()
+        for name, p in module.named_parameters():
+            lib.testing.assert_close(p.grad_sample, each[name])
+    module(x).square().sum().backward()
+    for name, p in module.named_parameters():
+        lib.testing.assert_close(each[name].sum(0), p.grad, rtol=1e-4, atol=1e-5)

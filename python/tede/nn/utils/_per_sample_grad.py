@@ -33,14 +33,13 @@ class _Call(Function):
         ctx.call = call
         ctx.save_for_backward(*operands)
         with tede.enable_grad():
-            result = call.whole([x.detach() for x in operands])
-        ctx.is_one = isinstance(result, tede.Tensor)
-        return result.detach() if ctx.is_one else tuple(x.detach() for x in result)
+            results, call.results = pytree.tree_flatten(call.whole([x.detach() for x in operands]))
+        return tuple(x.detach() for x in results)
 
     @staticmethod
     def backward(ctx, *grads):
         call, operands = ctx.call, ctx.saved_tensors
-        inputs, parameters = call.of_samples(operands, grads if not ctx.is_one else grads[0], ctx.is_one)
+        inputs, parameters = call.of_samples(operands, grads)
         for parameter, each in zip(call.parameters, parameters):
             if parameter.requires_grad:
                 parameter.grad_sample = each * call.scale
@@ -64,23 +63,28 @@ class _Module:
         args, kwargs = pytree.tree_unflatten(leaves, self.tree)
         return func.functional_call(self.module, dict(zip(self.names, operands[len(self.at):])), args, kwargs)
 
-    def of_samples(self, operands, grads, is_one):
-        n, dim = len(self.at), self.batch_dim
+    def _dims(self, n):
+        """Where the batch is in the tensors given, or in results: hidden states of recurrent layers always have it second."""
+        others = 1 if isinstance(self.module, tede.nn.RNNBase) else self.batch_dim
+        return [self.batch_dim, *[others] * (n - 1)]
 
-        def one(parameters, inputs, grad):
+    def of_samples(self, operands, grads):
+        n = len(self.at)
+        dims, of_results = self._dims(n), self._dims(len(grads))
+
+        def one(parameters, inputs, grads):
             wanted = [i for i, x in enumerate(inputs) if x.is_floating_point() or x.is_complex()]
 
             def call(floats, parameters):
                 full = list(inputs)
                 for i, x in zip(wanted, floats):
                     full[i] = x
-                return self.whole([*(x.unsqueeze(dim) for x in full), *parameters])
+                return pytree.tree_leaves(self.whole([*(x.unsqueeze(dim) for x, dim in zip(full, dims)), *parameters]))
             _, pull = func.vjp(call, [inputs[i] for i in wanted], parameters)
-            lift = lambda g: g.unsqueeze(dim)       # noqa: E731
-            floats, parameters = pull(lift(grad) if is_one else tuple(map(lift, grad)))
+            floats, parameters = pull([g.unsqueeze(dim) for g, dim in zip(grads, of_results)])
             given = dict(zip(wanted, floats))
             return [given.get(i, x.new_zeros(x.shape)) for i, x in enumerate(inputs)], parameters
-        inputs, parameters = func.vmap(one, in_dims=(None, dim, dim), out_dims=(dim, 0))(list(operands[n:]), list(operands[:n]), grads)
+        inputs, parameters = func.vmap(one, in_dims=(None, dims, of_results), out_dims=(dims, 0))(list(operands[n:]), list(operands[:n]), list(grads))
         return [x if y.is_floating_point() or y.is_complex() else None for x, y in zip(inputs, operands)], parameters
 
 
@@ -110,5 +114,5 @@ def call_for_per_sample_grads(module, *, batch_size=None, loss_reduction="sum", 
     def wrapper(*args, **kwargs):
         size = _batch_size(batch_dim, (args, kwargs)) if batch_size is None else batch_size
         call = _Module(module, args, kwargs, size, batch_dim, size if loss_reduction == "mean" else 1)
-        return _Call.apply(call, *call.operands)
+        return pytree.tree_unflatten(list(_Call.apply(call, *call.operands)), call.results)
     return wrapper
