@@ -1516,6 +1516,9 @@ TD_API td_tensor *td__ctc_loss_backward(td_tensor *grad, td_tensor *log_probs, t
 /* The product of two matrices. Nothing is broadcast. */
 TD_API td_tensor *td_mm(td_tensor *self, td_tensor *mat2);
 TD_API int td_mm_out(td_tensor *self, td_tensor *mat2, td_tensor *out) TD_MUST_USE;
+/* The product of two matrices of bytes, in int32. */
+TD_API td_tensor *td__int_mm(td_tensor *self, td_tensor *mat2);
+TD_API int td__int_mm_out(td_tensor *self, td_tensor *mat2, td_tensor *out) TD_MUST_USE;
 /* Products of the matrices in two batches of equal length. */
 TD_API td_tensor *td_bmm(td_tensor *self, td_tensor *mat2);
 TD_API int td_bmm_out(td_tensor *self, td_tensor *mat2, td_tensor *out) TD_MUST_USE;

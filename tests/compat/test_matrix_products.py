@@ -132,3 +132,22 @@ def test_products_of_integers_wrap_in_every_layout(lib, dtype, m, k, n):
             assert lib.equal(x @ y, right.to(dtype))
             bias = lib.ones(m, n, dtype=dtype)
             assert lib.equal(lib.addmm(bias, x, y, alpha=3, beta=2), (2 + 3 * right).to(dtype))
+
+
+def test_products_of_bytes_are_int32(lib):
+    lib.manual_seed(0)
+    b = lib.randint(-128, 128, (16, 8), dtype=lib.int8)
+    for a in (lib.randint(-128, 128, (17, 16), dtype=lib.int8), lib.randint(0, 256, (17, 16), dtype=lib.uint8)):
+        want = a.long() @ b.long()
+        product = lib._int_mm(a, b)
+        assert product.dtype == lib.int32 and product.equal(want.int())
+        out = lib.empty(17, 8, dtype=lib.int32)
+        assert lib._int_mm(a, b, out=out) is out and out.equal(product)
+    assert lib._int_mm(b.t(), b).equal((b.t().long() @ b.long()).int())
+    for x, y, words in ((b.t().float(), b, "int8 or uint8"), (b.float(), b, "needs to match"),
+                        (b.t(), b.float(), "Expected mat2 dtype to be of type int8"), (b, b, "needs to match"),
+                        (b[0], b, "to be of dimension 2 but got 1")):
+        with pytest.raises(RuntimeError, match=words):
+            lib._int_mm(x, y)
+    with pytest.raises(RuntimeError, match="Expected result dtype to be of type kInt but got float"):
+        lib._int_mm(b.t(), b, out=lib.empty(8, 8))

@@ -7,6 +7,7 @@
 #include <tede/autograd.h>
 #include <inttypes.h>
 #include "autograd/record.h"
+#include "base/names.h"
 #include "dispatch/outputs.h"
 #include "dispatch/spec.h"
 #include "ops/compose.h"
@@ -397,6 +398,24 @@ td_tensor *td_op_inner(td_tensor *self, td_tensor *other)
                        td_shape_str(self->ndim, self->sizes, a), td_shape_str(other->ndim, other->sizes, b));
     int64_t last_a[] = {self->ndim - 1}, last_b[] = {other->ndim - 1};
     return td_tensordot(self, other, 1, last_a, 1, last_b);
+}
+
+/* Bytes, the first operand's with or without a sign, multiplied and summed as int32. */
+td_tensor *td_op__int_mm(td_tensor *self, td_tensor *mat2)
+{
+    const char *name = "int_mm_out_cpu";
+    if (self->ndim != 2 || mat2->ndim != 2)
+        return td_fail(TD_E_RUNTIME, "%s: Expected %s to be of dimension 2 but got %d", name, self->ndim != 2 ? "self" : "mat2",
+                       self->ndim != 2 ? self->ndim : mat2->ndim);
+    if (self->sizes[1] != mat2->sizes[0])
+        return td_fail(TD_E_RUNTIME, "%s: self.size(1) needs to match mat2.size(0) but got %" PRId64 " and %" PRId64, name, self->sizes[1],
+                       mat2->sizes[0]);
+    if (self->dtype != TD_I8 && self->dtype != TD_U8)
+        return td_fail(TD_E_RUNTIME, "%s: Expected self dtype to be int8 or uint8 but got %s", name, td_cpp_name(self->dtype));
+    if (mat2->dtype != TD_I8)
+        return td_fail(TD_E_RUNTIME, "%s: Expected mat2 dtype to be of type int8 but got %s", name, td_cpp_name(mat2->dtype));
+    TD_AUTO td_tensor *a = td_to(self, TD_I32), *b = td_to(mat2, TD_I32);
+    return td_mm(a, b);
 }
 
 /* The cheapest parenthesization of a matrix chain, by the usual table over ranges of factors.
