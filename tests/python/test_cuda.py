@@ -83,6 +83,18 @@ def test_elementwise_operators_and_copies_are_the_cpus(fake):
     """)
 
 
+def test_a_fused_step_of_many_parameters_is_a_few_launches(fake):
+    fake("""
+        lists = [[tede.full((5,), value, device="cuda") for _ in range(150)] for value in (1., 2., 3., 4.)]
+        steps = [tede.ones((), device="cuda") for _ in range(150)]
+        lists[0][0].cpu()
+        before = count("launches")
+        tede._fused_adamw_(*lists, [], steps, lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0., eps=1e-8, amsgrad=False, maximize=False)
+        assert count("launches") - before == 3
+        assert all(tede.equal(p, lists[0][0]) and p[0].item() != 1 for p in lists[0])
+    """)
+
+
 def test_asking_whether_there_is_one_loads_it(fake):
     fake("""
         from tede.cuda import is_available

@@ -27,6 +27,47 @@ static int check_lists(const char *op, int64_t n, const int64_t *counts, int lis
     return 0;
 }
 
+/* Steps that wait to be launched together: with the same numbers, but for the size, the same dtype, on one device. */
+typedef struct waiting { many_values v; int64_t groups; td_dtype dtype; td_tensor *some; } waiting;
+
+static td_launch_of launch_of(const call *c, td_dtype dtype, bool many)
+{
+    const bool wide = dtype == TD_F64;
+    return (td_launch_of){.source = td_source_optimizer, .kernel = c->kernel, .types = {{"A", dtype}, {"U", wide ? TD_F64 : TD_F32}},
+                          .numbers = {{"WIDE", wide}, {"MANY", many}}};
+}
+
+static int flush(const call *c, waiting *w)
+{
+    if (!w->v.count)
+        return 0;
+    td_launch_of launch = launch_of(c, w->dtype, true);
+    td_tensor *const buffers[] = {w->some, c->rate, c->scale, c->found};
+    memcpy(launch.buffers, buffers, sizeof buffers);
+    launch.values = &w->v, launch.size = sizeof w->v, launch.groups = w->groups;
+    w->v.starts[w->v.count] = w->groups;
+    const int status = td_launch(&launch);
+    w->v.count = w->groups = 0;
+    return status;
+}
+
+/* Nothing of what is added goes away before it is launched: they are the caller's tensors. */
+static int add(const call *c, waiting *w, const step_values *v, td_dtype dtype, int n, td_tensor *const *buffers)
+{
+    step_values all = *v;
+    all.n = 0;
+    if ((w->v.count == STEP_MANY || (w->v.count && (w->dtype != dtype || w->some->device.index != buffers[0]->device.index ||
+                                                                memcmp(&all, &w->v.all, sizeof all)))) && flush(c, w))
+        return -1;
+    const int64_t i = w->v.count++, groups = td_launch_groups(buffers[0]->device, v->n);
+    w->dtype = dtype, w->v.all = all, w->some = buffers[0];
+    for (int k = 0; k < n; k++)
+        w->v.address[k][i] = (uint64_t)(uintptr_t)buffers[k]->data;
+    w->v.starts[i] = w->groups, w->v.n[i] = v->n;
+    w->groups += groups;
+    return 0;
+}
+
 /* A number for a kernel: float32 on the device; a new reference.  NULL, what is on the CPU having been stored in *value. */
 static int number_for(td_tensor *x, td_tensor **there, double *value)
 {
@@ -45,7 +86,7 @@ static int number_for(td_tensor *x, td_tensor **there, double *value)
 }
 
 /* One parameter: state[0] momentum or average, [1] average or sum of squares, [2] the largest; NULL where unused. */
-static int step(const call *c, td_tensor *param, td_tensor *grad, td_tensor *const *state, td_tensor *count)
+static int step(const call *c, waiting *w, td_tensor *param, td_tensor *grad, td_tensor *const *state, td_tensor *count)
 {
     const td_dtype dtype = (td_dtype)param->dtype;
     td_tensor *all[2 + STATES] = {param, grad, state[0], state[1], state[2]}, *used[2 + STATES] = {0};
@@ -71,22 +112,25 @@ static int step(const call *c, td_tensor *param, td_tensor *grad, td_tensor *con
         .eps = td_number_bits(c->eps, wide), .one = td_number_bits(c->one, wide), .two = td_number_bits(c->two, wide),
         .log_one = td_number_bits(log(c->one), wide), .log_two = td_number_bits(log(c->two), wide), .step = td_number_bits(t, wide),
     };
-    td_launch_of launch = {
-        .source = td_source_optimizer, .kernel = c->kernel, TD_VALUES(v), .groups = td_launch_groups(param->device, v.n),
-        .types = {{"A", dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}},
-    };
-    int status = 0, n = 0;
+    td_launch_of launch = launch_of(c, dtype, false);
+    launch.values = &v, launch.size = sizeof v, launch.groups = td_launch_groups(param->device, v.n);
+    const td_device_properties *device = td_device_known(param->device);
+    bool together = device && device->dialect != TD_DIALECT_OPENCL && v.n && (!counted || counted == count);
+    int status = device ? 0 : -1, n = 0;
     for (int i = 0; i < 2 + STATES && !status; i++) {
         if (!(c->takes >> i & 1))
             continue;
         if (all[i] && !(used[i] = td_writable(all[i], dtype)))
             status = -1;
+        together = together && used[i] == all[i];
         launch.buffers[n++] = all[i] ? used[i] : TD_NONE;
     }
     if (count)
         launch.buffers[n++] = counted ? counted : TD_NONE;
+    if (!status && together)
+        status = add(c, w, &v, dtype, n, launch.buffers);
     launch.buffers[n++] = c->rate, launch.buffers[n++] = c->scale, launch.buffers[n++] = c->found;
-    if (!status)
+    if (!status && !together)
         status = td_launch(&launch);
     for (int i = 0; i < 2 + STATES; i++) {
         if (!status && used[i] && used[i] != all[i] && (i != 1 || c->has & HAS_SCALE))
@@ -134,14 +178,16 @@ static int run(call *c, int64_t n, td_tensor *const *self, td_tensor *const *gra
                td_tensor *scale, td_tensor *found)
 {
     td_tensor *held[3] = {0};
+    waiting w = {.groups = 0};
     bool skip = false;
     int status = n ? prepare(c, rate, scale, found, self[0]->device, held, &skip) : 0;
     for (int64_t i = 0; i < n && !status && !skip; i++) {
         td_tensor *state[STATES];
         for (int k = 0; k < STATES; k++)
             state[k] = states[k] ? states[k][i] : NULL;
-        status = step(c, self[i], grads[i], state, steps ? steps[i] : NULL);
+        status = step(c, &w, self[i], grads[i], state, steps ? steps[i] : NULL);
     }
+    status = status || flush(c, &w) ? -1 : 0;
     for (int k = 0; k < 3; k++)
         td_tensor_release(held[k]);
     return status;

@@ -1,5 +1,7 @@
 /* Steps of SGD, Adam, AdamW and Adagrad: one pass over a parameter, its gradient and its state.
  *
+ * Where memory has addresses that can be passed as numbers (MANY), a launch is for many parameters: groups are shared among them.
+ *
  * A: all of these; U: what numbers are computed in (WIDE: double).  Numbers that are on the device stay there: the step, the rate, the scale of
  * the gradients, and whether one of them overflowed, float32 each. */
 #include "kernels/device/group.ck"
@@ -11,7 +13,37 @@ enum {
 };
 typedef struct step_values { int64_t n, has, lr, decay, eps, one, two, log_one, log_two, step; } step_values;
 
+/* Parameters of a launch, with groups from starts[i] to starts[i + 1]: 4 KB are what CUDA passes by value.  Addresses in the order of the
+ * kernels' buffers, up to the step. */
+enum { STEP_BUFFERS = 6, STEP_MANY = 56 };
+typedef struct many_values { step_values all; int64_t count, starts[STEP_MANY + 1], n[STEP_MANY]; uint64_t address[STEP_BUFFERS][STEP_MANY]; } many_values;
+
 #ifndef TD_HOST
+#if MANY
+#define KERNEL_OF(name, ...) KERNEL name(BUFFER(some), BUFFER(rate), BUFFER(scale_of), BUFFER(found), VALUES(many_values, many))
+#define OWN(k, x) char *const x##_base = (char *)(size_t)many.address[k][own_];
+/* The own parameter by bisection. */
+#define UNPACK_STEP                                                     \
+    UNPACK(many_values, many)                                           \
+    int own_ = 0;                                                       \
+    for (int end_ = (int)many.count; end_ - own_ > 1;) {                \
+        const int middle_ = (own_ + end_) / 2;                          \
+        if (many.starts[middle_] <= GROUP)                              \
+            own_ = middle_;                                             \
+        else                                                            \
+            end_ = middle_;                                             \
+    }                                                                   \
+    const int64_t n = many.n[own_], first_ = (GROUP - many.starts[own_]) * LANES + LANE;        \
+    const int64_t step_ = (many.starts[own_ + 1] - many.starts[own_]) * LANES;
+#define v many.all
+#else
+#define KERNEL_OF(name, ...) KERNEL name(__VA_ARGS__, BUFFER(rate), BUFFER(scale_of), BUFFER(found), VALUES(step_values, v))
+#define OWN(k, x)
+#define UNPACK_STEP                                                     \
+    UNPACK(step_values, v)                                              \
+    const int64_t n = v.n, first_ = ITEM, step_ = ITEMS;
+#endif
+#define EACH_ELEMENT(i) for (int64_t i = first_; i < n; i += step_)
 /* The gradient as it is used; one that came scaled is brought back in memory, too. */
 static U unscaled(GLOBAL A *grad, int64_t i, int has, U scale)
 {
@@ -23,7 +55,7 @@ static U unscaled(GLOBAL A *grad, int64_t i, int has, U scale)
     return has & IS_MAXIMIZED ? -g : g;
 }
 #define BEGIN                                                                                                                  \
-    UNPACK(step_values, v)                                                                                                     \
+    UNPACK_STEP                                                                                                                \
     const int has = (int)v.has;                                                                                                \
     const U scale = has & HAS_SCALE ? (U)*AT(const float, scale_of) : (U)1;                                                    \
     const U lr = has & HAS_RATE ? (U)*AT(const float, rate) : NUMBER(v.lr), decay = NUMBER(v.decay), eps = NUMBER(v.eps);      \
@@ -32,11 +64,12 @@ static U unscaled(GLOBAL A *grad, int64_t i, int has, U scale)
         return;
 
 /* one: momentum; two: 1 - dampening. */
-KERNEL sgd_step(BUFFER(param), BUFFER(grad), BUFFER(first), BUFFER(rate), BUFFER(scale_of), BUFFER(found), VALUES(step_values, v))
+KERNEL_OF(sgd_step, BUFFER(param), BUFFER(grad), BUFFER(first))
 {
     BEGIN
+    OWN(0, param) OWN(1, grad) OWN(2, first)
     (void)eps;
-    for (int64_t i = ITEM; i < v.n; i += ITEMS) {
+    EACH_ELEMENT(i) {
         const U p = A_LOAD(AT(A, param)[i]);
         U g = unscaled(AT(A, grad), i, has, scale) + decay * p;
         if (has & HAS_FIRST) {
@@ -49,13 +82,13 @@ KERNEL sgd_step(BUFFER(param), BUFFER(grad), BUFFER(first), BUFFER(rate), BUFFER
 }
 
 /* one, two: the betas, whose powers are taken through their logarithms, so that 1 - beta^t keeps its digits in float. */
-KERNEL adam_step(BUFFER(param), BUFFER(grad), BUFFER(first), BUFFER(second), BUFFER(largest), BUFFER(step), BUFFER(rate), BUFFER(scale_of),
-                 BUFFER(found), VALUES(step_values, v))
+KERNEL_OF(adam_step, BUFFER(param), BUFFER(grad), BUFFER(first), BUFFER(second), BUFFER(largest), BUFFER(step))
 {
     BEGIN
+    OWN(0, param) OWN(1, grad) OWN(2, first) OWN(3, second) OWN(4, largest) OWN(5, step)
     const U t = has & HAS_STEP ? (U)*AT(const float, step) : NUMBER(v.step);
     const U size = lr / -U_expm1(t * NUMBER(v.log_one)), root = U_sqrt(-U_expm1(t * NUMBER(v.log_two)));
-    for (int64_t i = ITEM; i < v.n; i += ITEMS) {
+    EACH_ELEMENT(i) {
         U p = A_LOAD(AT(A, param)[i]), g = unscaled(AT(A, grad), i, has, scale);
         if (has & IS_DECOUPLED)
             p *= 1 - lr * decay;
@@ -75,13 +108,14 @@ KERNEL adam_step(BUFFER(param), BUFFER(grad), BUFFER(first), BUFFER(second), BUF
 }
 
 /* one: the decay of the rate. */
-KERNEL adagrad_step(BUFFER(param), BUFFER(grad), BUFFER(second), BUFFER(step), BUFFER(rate), BUFFER(scale_of), BUFFER(found), VALUES(step_values, v))
+KERNEL_OF(adagrad_step, BUFFER(param), BUFFER(grad), BUFFER(second), BUFFER(step))
 {
     BEGIN
+    OWN(0, param) OWN(1, grad) OWN(2, second) OWN(3, step)
     (void)two;
     const U t = has & HAS_STEP ? (U)*AT(const float, step) : NUMBER(v.step);
     const U size = lr / (1 + (t - 1) * one);
-    for (int64_t i = ITEM; i < v.n; i += ITEMS) {
+    EACH_ELEMENT(i) {
         const U p = A_LOAD(AT(A, param)[i]), g = unscaled(AT(A, grad), i, has, scale) + decay * p;
         const U sum = A_LOAD(AT(A, second)[i]) + g * g;
         AT(A, second)[i] = A_STORE((A_C)sum);

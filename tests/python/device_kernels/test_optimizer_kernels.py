@@ -61,6 +61,24 @@ def test_steps_of_lists(device, kind, options):
     assert not taken
 
 
+@pytest.mark.parametrize("kind, options", [CASES[1], CASES[4], CASES[8]])
+def test_many_parameters(device, kind, options):
+    """More than a launch takes, of several dtypes and sizes; empty ones and some that aren't contiguous among them."""
+    def step(device):
+        tede.manual_seed(1)
+        params = [tede.randn(7, 3 * i % 50).to((tede.float32, tede.float64)[i % 40 == 5]).to(device) for i in range(130)]
+        params[20] = params[20].t().contiguous().t()
+        for p in params:
+            p.requires_grad_()
+        optimizer = kind(params, fused=True, **options)
+        for _ in range(2):
+            for p in params:
+                p.grad = tede.randn(p.shape).to(p.dtype).to(device)
+            optimizer.step()
+        return [p.detach().cpu() for p in params]
+    tede.testing.assert_close(step(device), step("cpu"), rtol=1e-5, atol=1e-6)
+
+
 def test_fused_adagrad_is_adagrad(device):
     """And counts its steps beside the parameters."""
     options = {"lr": 0.1, "lr_decay": 0.5, "weight_decay": 0.1, "maximize": True}
