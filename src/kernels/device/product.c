@@ -121,7 +121,7 @@ int td_product_by_library(const product_values *v, double alpha, double beta, td
     const int last = PRODUCT_DIMS - 1;
     if (!library->product || !td_dtype_is_floating((td_dtype)c->dtype) || !(v->m && v->n && v->k && v->batch) || v->sizes[last] != v->batch)
         return 1;
-    if (added != TD_NONE && td_copy_elements(c, added))
+    if (added != TD_NONE && added != c && td_copy_elements(c, added))
         return -1;
     const td_product product = {
         .size = sizeof product, .dtype = (td_dtype)c->dtype, .batch = v->batch, .m = v->m, .n = v->n, .k = v->k,

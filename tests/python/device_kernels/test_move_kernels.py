@@ -29,3 +29,18 @@ def test_devices_must_agree(device):
                                   lambda x: x.unbind(1)[2], lambda x: x.split(2)[1], lambda x: x.mT[:, 2:]])
 def test_gradients_of_views(agrees, view):
     agrees(view, tede.randn(4, 5, 6, requires_grad=True))
+
+
+def test_gradients_of_nothing_and_of_parts(agrees):
+    agrees(lambda t: (t[0:0], t.unfold(0, 2, 1)), tede.randn(2, 0, requires_grad=True))
+    agrees(lambda t: tede.unsafe_split(t, 2), tede.randn(5, 3, requires_grad=True))
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, 0.5, 2.5])
+def test_powers_of_numbers(agrees, exponent):
+    x = tede.rand(3, 5).add_(0.5).requires_grad_()
+    agrees(lambda t: t ** exponent, x)
+    agrees(lambda t: (exponent + 1.5) ** t, x)
+    agrees(lambda t: t.clone().pow_(exponent), x)
+    if exponent in (0, 1, 2, 3):
+        agrees(lambda t: (t ** exponent, tede.pow(t, exponent, out=tede.empty_like(t))), tede.arange(6))
