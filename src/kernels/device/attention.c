@@ -85,16 +85,20 @@ static int run(const char *kernel, const attention_values *v, td_tensor *mask, i
     const td_dtype dtype = (td_dtype)buffers[0]->dtype;
     const td_device device = buffers[0]->device;
     const int lanes = td_launch_lanes(device), most = lanes < MOST_LANES ? lanes : MOST_LANES;
-    const int64_t tile = dtype == TD_F64 ? 16 : 32, room = 2 * tile * (tile + 1);
-    const int64_t widest = v->width > v->value_width ? v->width : v->value_width, wide = (widest + 31) / 32 * 32;
+    const int64_t tile = dtype == TD_F64 ? 16 : 32, widest = v->width > v->value_width ? v->width : v->value_width;
+    int64_t wide = 32, slice = tile;        /* powers of two, so that slices divide a tile */
     if (lanes < 0)
         return -1;
-    if (tile * wide > room)     /* several slices of a tile come out wrong on PoCL */
-        return td_leave_to_cpu("wide heads");
+    while (wide < widest)
+        wide *= 2;
+    if (wide > 256)
+        return td_leave_to_cpu("heads wider than 256");
+    while (slice * wide > 2 * tile * tile)
+        slice /= 2;
     td_launch_of launch = {
         .source = td_source_attention, .kernel = kernel, TD_VALUES(*v), .lanes = most,
         .types = {{"A", dtype}, {"M", (td_dtype)(mask == TD_NONE ? dtype : mask->dtype)}},
-        .numbers = {{"ROWS", tile}, {"D", wide ? wide : 32}, {"SLICE", tile}, {"MASK", mask == TD_NONE ? 0 : mask->dtype == TD_BOOL ? 1 : 2},
+        .numbers = {{"ROWS", tile}, {"D", wide}, {"SLICE", slice}, {"MASK", mask == TD_NONE ? 0 : mask->dtype == TD_BOOL ? 1 : 2},
                     {"WIDE", dtype == TD_F64}},
         .groups = n_heads ? td_launch_many(device, v->batch * n_heads * ((rows + tile - 1) / tile)) : td_launch_groups(device, rows),
     };

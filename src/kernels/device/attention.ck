@@ -5,8 +5,8 @@
  * each tile of probabilities is made again from the saved logsumexp: by groups that have ROWS queries and sum over keys, then by groups that
  * have ROWS keys and sum over queries and over the heads that share them, so that no two groups add to one element.
  *
- * A: the dtype; M: the mask's, if MASK is 1 (bool) or 2 (added); D: the widths, rounded up; SLICE: rows of D elements that are loaded at a time;
- * WIDE: whether A is float64. */
+ * A: the dtype; M: the mask's, if MASK is 1 (bool) or 2 (added); D: the widths, rounded up to a power of two; SLICE: rows of D elements that are loaded
+ * at a time; WIDE: whether A is float64. */
 #include "kernels/device/group.ck"
 #include "kernels/device/attention_values.ck"
 
@@ -61,9 +61,10 @@
         BARRIER;                                                                                                                \
     } while (0)
 
-/* sums[i][d] += sum over k of p(i, k) y[y0 + k][d], where p(i, k) is p[i * by_row + k * by_key]. */
+/* sums[i][d] += sum over k of p(i, k) y[y0 + k][d], where p(i, k) is p[i * by_row + k * by_key].  The bound of a loop isn't a constant: with one
+ * PoCL 3.1 gives zeros here, where the other dialects don't, and neither more barriers nor a loop that is kept from being unrolled help. */
 #define ACCUMULATE(sums, p, by_row, by_key, y, ys, y0, ny, depth)                                                               \
-    for (int k0_ = 0; k0_ < ROWS; k0_ += SLICE) {                                                                               \
+    for (int k0_ = 0; k0_ < ROWS && (SLICE == ROWS || (y0) + k0_ < (ny)); k0_ += SLICE) {                                       \
         BARRIER;                                                                                                                \
         for (int e = LANE; e < SLICE * D; e += LANES) {                                                                         \
             const int64_t row = (y0) + k0_ + e / D, d = e % D;                                                                  \

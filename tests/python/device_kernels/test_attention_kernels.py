@@ -48,10 +48,10 @@ def test_heads_that_share_keys(agrees):
     agrees(lambda q, k, v: attend(q, k, v, enable_gqa=True, is_causal=True, scale=0.3), q, k, v, **CLOSE)
 
 
-@pytest.mark.parametrize("dtype", [tede.float64, tede.float16])
+@pytest.mark.parametrize("dtype", [tede.float64, tede.float16, tede.bfloat16])
 def test_dtypes(agrees, dtype):
     close = {"rtol": 3e-2, "atol": 3e-2} if dtype != tede.float64 else {}
-    agrees(lambda q, k, v: attend(q, k, v, is_causal=True), *operands(1, 2, 40, 40, 32, dtype=dtype), **close)
+    agrees(lambda q, k, v: attend(q, k, v, is_causal=True), *operands(1, 2, 40, 40, 64 if dtype == tede.float64 else 32, dtype=dtype), **close)
 
 
 def test_strides(agrees):
@@ -60,8 +60,13 @@ def test_strides(agrees):
     agrees(lambda x: attend(x[..., ::2], x[..., 1::2], x), some(2, 3, 20, 8).detach(), **CLOSE)
 
 
-def test_wide_heads_are_left_to_the_cpu(agrees):
-    agrees(attend, *operands(1, 1, 3, 2, 100, 4), fallbacks=True, **CLOSE)
+@pytest.mark.parametrize("widths", [(100, 4), (128, 128)])
+def test_wide_heads(agrees, widths):
+    agrees(lambda q, k, v: attend(q, k, v, is_causal=True), *operands(1, 2, 35, 40, *widths), **CLOSE)
+
+
+def test_the_widest_heads_are_left_to_the_cpu(agrees):
+    agrees(attend, *operands(1, 1, 3, 2, 257, 4), fallbacks=True, **CLOSE)
 
 
 def test_nothing(agrees):
