@@ -877,11 +877,15 @@ def watched(options, seeds):
 
 
 def expected():
-    """[(operator, kind, detail)]: regular expressions, from the table in docs/differences.md."""
+    """[(operator, kind, detail, line)]: regular expressions, from the table in docs/differences.md."""
     text = (ROOT / 'docs' / 'differences.md').read_text()
     _, _, section = text.partition('## Found by random programs')
     rows = re.findall(r'^\| `([^`]+)` \| ([^|]+) \| `([^`]+)` \|', section.split('\n## ')[0], re.M)
-    return [(re.compile(name.replace('\\|', '|') + '$'), kind.strip(), re.compile(detail.replace('\\|', '|'))) for name, kind, detail in rows]
+    found = []
+    for name, kind, report in rows:
+        detail, _, line = report.replace('\\|', '|').partition(' @ ')
+        found.append((re.compile(name.replace('\\|', '|') + '$'), kind.strip(), re.compile(detail), re.compile(line)))
+    return found
 
 
 def main():
@@ -906,7 +910,8 @@ def main():
     for seed, kind, name, detail, lines, made, not_done in watched(options, range(first, first + options.programs)):
         count, calls, refused = count + 1, calls + made, refused + not_done
         if kind != 'ok':
-            if any(a.match(name) and b == kind and c.search(detail) for a, b, c in known):
+            last = lines[-1] if lines else ''
+            if any(a.match(name) and b == kind and c.search(detail) and d.search(last) for a, b, c, d in known):
                 named += 1
             else:
                 groups[kind, name].append((seed, detail, lines))

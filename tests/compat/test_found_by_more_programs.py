@@ -139,3 +139,9 @@ def test_complex_numbers_have_no_order_even_where_there_are_none(lib):
         with pytest.raises(RuntimeError, match='does not support complex input'):
             function(lib.empty(0, 3, dtype=lib.complex64), -1)
     assert lib.empty(0)[..., ::2].roll([2]).stride() == (2,)
+
+
+def test_rrelu_adds_truth_values_to_a_truth_value(lib):
+    x = lib.tensor([-1., 2.])
+    assert lib.rrelu(x, True, True).tolist() == [-0.5, 2.] and lib.rrelu(x, False, True).tolist() == [-0.5, 2.]
+    assert lib.rrelu(x, True, 2).tolist() == [-1.5, 2.] and lib.rrelu_(x.clone(), True, True).tolist() == [-0.5, 2.]

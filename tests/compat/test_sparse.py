@@ -706,3 +706,10 @@ def test_at_the_levels_of_transforms_a_sparse_tensor_is_one(lib):
     assert value.layout == lib.strided and pull(lib.ones(2, 2))[0].to_dense().tolist() == [[1., 0.], [0., 1.]]
     many = lib.vmap(lambda v: (s * v).to_dense())(lib.tensor([1., 2.]))
     assert many.layout == lib.strided and many.tolist() == [[[1., 0.], [0., 2.]], [[2., 0.], [0., 4.]]]
+
+
+def test_a_factory_of_nothing_makes_it_on_its_device(lib):
+    assert lib.sparse_coo_tensor((2, 3), device="meta").device.type == "meta"
+    assert lib.zeros(2, 3, layout=lib.sparse_csr, device="meta").device.type == "meta"
+    with lib.device("meta"):
+        assert lib.sparse_coo_tensor((2, 3)).device.type == lib.zeros(2, 3, layout=lib.sparse_csr).device.type == "meta"

@@ -99,7 +99,7 @@ def sparse_coo_tensor(*args, dtype=None, device=None, pin_memory=False, requires
             "check_invariants = None)\n")
     size = named.get("size")
     if "indices" not in named:
-        return _finish(_OP["sparse_coo_tensor"](tuple(size), dtype=dtype or tede.get_default_dtype()), requires_grad)
+        return _finish(_OP["sparse_coo_tensor"](tuple(size), dtype=dtype or tede.get_default_dtype(), device=device or tede.get_default_device()), requires_grad)
     indices, values = _indices(named["indices"]), _values(named["values"], dtype, device)
     values = values if values.dim() else values.expand(1)       # one number is the value of one element
     if size is None:

@@ -285,7 +285,6 @@ td_tensor *td_op__sparse_compressed_tensor_with_dims(int64_t nnz, int64_t dense_
     const int64_t batch = td_sub_saturated(n - 2, dense_dim);
     const int blocked = td_is_blocked(layout), side = td_rows_compressed(layout) ? 0 : 1;
     int64_t shape[TD_MAX_DIMS + 2];
-    (void)device;
     if ((int)layout < TD_SPARSE_CSR || (int)layout > TD_SPARSE_BSC)
         return td_fail(TD_E_RUNTIME, "sparse_compressed_tensor_with_dims expected sparse compressed tensor layout but got %s",
                        (int)layout < 0 ? "Strided" : td_layout_name(layout));
@@ -305,13 +304,13 @@ td_tensor *td_op__sparse_compressed_tensor_with_dims(int64_t nnz, int64_t dense_
         return td_fail(TD_E_RUNTIME, "sparse_compressed_tensor_with_dims: the sizes of a block must be positive");
     memcpy(shape, size, sizeof *shape * (size_t)batch);
     shape[batch] = size[batch + side] / block + 1;
-    TD_AUTO td_tensor *indices = td_zeros((int)batch + 1, shape, index_dtype, TD_DEVICE_NONE);
+    TD_AUTO td_tensor *indices = td_zeros((int)batch + 1, shape, index_dtype, device);
     shape[batch] = nnz;
-    TD_AUTO td_tensor *plain = td_zeros((int)batch + 1, shape, index_dtype, TD_DEVICE_NONE);
+    TD_AUTO td_tensor *plain = td_zeros((int)batch + 1, shape, index_dtype, device);
     if (blocked)
         memcpy(shape + batch + 1, blocks, sizeof *blocks * 2);
     memcpy(shape + batch + 1 + 2 * blocked, size + batch + 2, sizeof *size * (size_t)dense_dim);
-    TD_AUTO td_tensor *values = td_zeros((int)(batch + 1 + 2 * blocked + dense_dim), shape, dtype, TD_DEVICE_NONE);
+    TD_AUTO td_tensor *values = td_zeros((int)(batch + 1 + 2 * blocked + dense_dim), shape, dtype, device);
     return td_compressed_new(layout, (int)n, size, (int)dense_dim, indices, plain, values);
 }
 

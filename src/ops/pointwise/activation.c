@@ -61,6 +61,14 @@ td_tensor *td_op_rrelu_slopes(td_tensor *self, double lower, double upper, td_ge
     return td_ref(noise);
 }
 
+/* Half the bounds' sum, in which truth values add up to a truth value, as in PyTorch. */
+static td_scalar middle_slope(td_scalar lower, td_scalar upper)
+{
+    double sum = td_scalar_double(lower) + td_scalar_double(upper);
+    bool truths = lower.kind == TD_SCALAR_BOOL && upper.kind == TD_SCALAR_BOOL;
+    return td_float((truths ? sum != 0 : sum) / 2);
+}
+
 td_tensor *td_op_rrelu(td_tensor *self, td_scalar lower, td_scalar upper, bool training, td_generator *generator)
 {
     double from = td_scalar_double(lower), to = td_scalar_double(upper);
@@ -68,7 +76,7 @@ td_tensor *td_op_rrelu(td_tensor *self, td_scalar lower, td_scalar upper, bool t
         return NULL;
     TD_AUTO td_tensor *flat = td_contiguous(self);     /* as the result is */
     if (!training)
-        return td_leaky_relu(flat, td_float((from + to) / 2));
+        return td_leaky_relu(flat, middle_slope(lower, upper));
     if (self->dtype == TD_BF16) {      /* the slopes are rounded only in the product */
         TD_AUTO td_tensor *wide = td_to(flat, TD_F32);
         TD_AUTO td_tensor *slopes = td_rrelu_slopes(wide, from, to, generator);
@@ -85,7 +93,7 @@ int td_op_rrelu_(td_tensor *self, td_scalar lower, td_scalar upper, bool trainin
     if (td_scalar_check(lower, TD_F64) || td_scalar_check(upper, TD_F64) || check_slopes(from, to))
         return -1;
     if (!training)
-        return td_leaky_relu_(self, td_float((from + to) / 2));
+        return td_leaky_relu_(self, middle_slope(lower, upper));
     if (self->dtype == TD_BF16) {
         TD_AUTO td_tensor *before = td_clone(self);
         TD_AUTO td_tensor *scaled = td_rrelu(before, lower, upper, training, generator);
