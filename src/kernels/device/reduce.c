@@ -114,7 +114,7 @@ int td_fold_on_device(const td_fold *j, td_tensor *self, const bool *mask)
         return -1;
     if (v.parts == 1)
         return 0;
-    const int64_t team = v.kept.count < (int64_t)device->units * 32 ? device->lanes : 1;
+    const int64_t team = v.kept.count >= (int64_t)device->units * 32 ? 1 : v.parts > 32 || device->lanes < 32 ? device->lanes : 32;
     launch.kernel = "reduce_parts", launch.numbers[2].value = team;
     launch.groups = td_launch_many(x->device, (v.kept.count * team + device->lanes - 1) / device->lanes);
     launch.buffers[0] = partial, launch.buffers[3] = NULL;
