@@ -141,3 +141,15 @@ int td_device_copy_bytes(td_device to_device, void *to, td_device from_device, c
         td_error(TD_E_RUNTIME, "%s: a copy of %lld bytes failed, for no reason given", library->name, (long long)nbytes);
     return status;
 }
+
+int td_device_fill_bytes(td_device device, void *to, uint8_t byte, size_t nbytes)
+{
+    const td_device_library *library = td_device_of(device.type);
+    if (!library || !library->fill)
+        return 1;
+    td_stream *stream = td_stream_current(device);
+    const int status = stream ? library->fill(device, td_stream_handle(stream), to, byte, nbytes) : -1;
+    if (status != 0 && td_error_code() == TD_OK)
+        td_error(TD_E_RUNTIME, "%s: %lld bytes can't be filled, for no reason given", library->name, (long long)nbytes);
+    return status ? -1 : 0;
+}

@@ -45,6 +45,9 @@ int   td_pinned_used_on(void *block, td_stream *stream);
  * `later`: memory on the CPU is page-locked and stays until the stream has passed. */
 int td_device_copy_bytes(td_device to_device, void *to, td_device from_device, const void *from, size_t nbytes, bool later);
 
+/* Bytes of the device's memory, on its current stream: 0; 1 where the device can't; -1. */
+int td_device_fill_bytes(td_device device, void *to, uint8_t byte, size_t nbytes);
+
 /* ---- programs: src/device/program.c */
 
 /* A kernel that is built when it is first asked for.  Kernels of a device are told apart by `key`; `source` prints the text with

@@ -191,6 +191,23 @@ def test_what_the_driver_refuses_is_an_exception_with_its_name(fake):
     """)
 
 
+def test_what_is_filled_does_not_come_from_the_cpu(fake):
+    fake("""
+        x = tede.empty(1 << 20, device="cuda")
+        fake.fake_cuda_fail(b"cuMemcpyHtoDAsync_v2", 0, 400)            # the next one would be noticed
+        before = count("launches")
+        x.zero_(), tede.zeros(5000, device="cuda"), tede.zeros_like(x)
+        assert count("launches") == before                              # by the driver
+        y, z = tede.full((5000,), 2.5, device="cuda"), x[1:-1:2].zero_()
+        assert count("launches") == before + 2
+        assert (y == 2.5).all().item() and (x == 0).all().item()
+        raises(RuntimeError, "CUDA_ERROR_INVALID_HANDLE (400)", lambda: tede.ones(3).to("cuda"))
+        fake.fake_cuda_fail(b"cuMemsetD8Async", 0, 400)
+        raises(RuntimeError, "CUDA_ERROR_INVALID_HANDLE (400)", x.zero_)
+        x.zero_()
+    """)
+
+
 def test_the_context_that_another_library_made_current_is_noticed(fake):
     fake("""
         x, y = tede.ones(3, device="cuda:0") + 1, tede.ones(3, device="cuda:1") + 1

@@ -223,13 +223,15 @@ int td_copy_on_device(td_tensor *dst, td_tensor *src)
     call c;
     if (!td_has_programs(dst->device) || !is_plain(dst) || !is_plain(src))
         return TD_DECLINED;
-    const int status = td_copy_by_tiles(dst, src);
+    const bool number = src->device.type == TD_CPU;
+    const int status = number ? TD_DECLINED : td_copy_by_tiles(dst, src);
     if (status != TD_DECLINED)
         return status;
     memset(&c.key, 0, sizeof c.key);
     c.key.common = c.key.in[0] = src->dtype;
     c.key.out = dst->dtype;
     c.key.n_in = 1;
+    c.key.numbers = number;
     c.runs[0] = dst, c.runs[1] = src;
     return run(&c, 0, NULL);
 }

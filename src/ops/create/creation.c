@@ -441,6 +441,19 @@ static const uint32_t zero_bytes = 1u << TD_F32 | 1u << TD_F64 | 1u << TD_F16 | 
                                    1u << TD_I16 | 1u << TD_I8 | 1u << TD_U8 | 1u << TD_BOOL | 1u << TD_C64 | 1u << TD_C128;
 enum { FEW_BYTES = 1024 };
 
+/* The element `one` everywhere in a tensor of another device: bytes that are all the same by the device itself, others as a copy that
+ * broadcasts. */
+static int fill_there(td_tensor *self, td_tensor *one)
+{
+    const size_t item = td_dtype_size(self->dtype);
+    const char *bytes = one->data;
+    bool even = self->storage && self->flags & (TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING) && !(self->flags & (TD_FLAG_CONJ | TD_FLAG_NEG));
+    for (size_t i = 1; i < item && even; i++)
+        even = bytes[i] == bytes[0];
+    const int status = even ? td_device_fill_bytes(self->device, self->data, (uint8_t)bytes[0], (size_t)self->numel * item) : 1;
+    return status == 1 ? td_copy_elements(self, one) : status;
+}
+
 /* Fills a contiguous tensor's memory in one run; any other through the iterator, from a 0-dim tensor.  Few bytes of 0, the most frequent
  * case, skip the conversion of the number.  The number goes through complex128, uint64 or int64, each of which holds its kind
  * exactly, to one element of the dtype, whose bytes are repeated. */
@@ -458,7 +471,7 @@ int td_fill_value(td_tensor *self, td_scalar value)
         return -1;
     if (self->device.type > TD_META) {      /* another device: one element is made here and broadcast there */
         td_tensor *one = td_tensor_new(0, NULL, (td_dtype)self->dtype, (td_device){TD_CPU, -1});
-        int status = one && td_fill_value(one, value) == 0 ? td_copy_elements(self, one) : -1;
+        int status = one && td_fill_value(one, value) == 0 ? fill_there(self, one) : -1;
         td_tensor_release(one);
         return status;
     }

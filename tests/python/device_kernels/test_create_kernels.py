@@ -48,3 +48,27 @@ def test_an_index_that_is_out_of_range(device):
         tede.nn.functional.one_hot(i, 4)
     with pytest.raises(RuntimeError, match="non-negative"):
         tede.nn.functional.one_hot(-i)
+
+
+@pytest.mark.parametrize("dtype", [tede.float32, tede.bfloat16, tede.float16, tede.int64, tede.uint8, tede.bool, tede.complex64])
+def test_fills(agrees, dtype):
+    x = tede.arange(90).view(9, 10).to(dtype)
+
+    def filled(x, part, value):
+        y = x.clone()
+        part(y).fill_(value)
+        return y
+    parts = [lambda y: y, lambda y: y[3], lambda y: y[2:5], lambda y: y[:, 1:4], lambda y: y.t(), lambda y: y[::2, ::3], lambda y: y[1, 1], lambda y: y[:0]]
+    values = [0, 1, True] + [-0.0, 2.5, float("nan"), float("inf")] * dtype.is_floating_point + [7, 257] * (dtype == tede.int64)
+    agrees(lambda x: [filled(x, part, value) for part in parts for value in values], x)
+    agrees(lambda x: [x.new_zeros(70), x.new_ones(3, 70), x.new_full((67,), 1), tede.zeros_like(x), tede.ones_like(x.t())], x)
+
+
+def test_a_number_of_another_dtype_fills(agrees):
+    x = tede.randn(5, 16)
+    agrees(lambda x: [x.clone().copy_(tede.tensor(3)), x.bfloat16().copy_(tede.tensor(1 / 3, dtype=tede.float64)), x.long().copy_(tede.tensor(2.75)),
+                      x.clone().fill_(tede.tensor(2 ** 24 + 1)), (x > 0).copy_(tede.tensor(0.5))], x)
+
+
+def test_the_sign_of_a_zero_stays(agrees):
+    agrees(lambda x: 1 / x.clone().fill_(-0.0), tede.randn(33))

@@ -119,8 +119,10 @@ int td_copy_across(td_tensor *dst, td_tensor *src)
         if (status != TD_DECLINED)
             return status;
     }
-    if (!from)
-        return send(dst, src);
+    if (!from) {        /* a number is passed to a kernel by value, for which nobody waits */
+        const int status = to && src->device.type == TD_CPU && src->ndim == 0 && !same_geometry(dst, src) ? td_copy_on_device(dst, src) : TD_DECLINED;
+        return status == TD_DECLINED ? send(dst, src) : status;
+    }
     td_tensor *here = td_host_copy(src);
     int status = !here ? -1 : to ? send(dst, here) : td_copy_elements(dst, here);
     td_tensor_release(here);
