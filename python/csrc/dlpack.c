@@ -18,7 +18,7 @@ static void capsule_dropped(PyObject *capsule)
     }
 }
 
-/* What the consumer asks of its stream comes after what was asked of ours.  It names its stream by the device's handle: None, 0 and 1 stand for the first
+/* Work on the consumer's stream comes after what was queued on ours.  It names its stream by the device's handle: None, 0 and 1 stand for the first
  * one, -1 for no order; one that isn't ours can't be made to wait, so the CPU does. */
 static int order_streams(td_device device, PyObject *stream)
 {

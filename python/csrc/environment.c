@@ -97,7 +97,7 @@ static PyObject *set_package(PyObject *m, PyObject *o)
     Py_RETURN_NONE;
 }
 
-/* _set_batch_invariant(on): one more, or one fewer, who asks for it. */
+/* _set_batch_invariant(on): one caller more, or fewer, that wants it. */
 static PyObject *set_batch_invariant(PyObject *m, PyObject *on)
 {
     (void)m;

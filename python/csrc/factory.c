@@ -39,7 +39,7 @@ static int shape_of(PyObject *data, int64_t *sizes)
     int ndim = 0;
     PyObject *at = Py_NewRef(data);
     while (at) {
-        if (td_py_is_tensor(at)) {      /* within a sequence one that is asked for its number */
+        if (td_py_is_tensor(at)) {      /* within a sequence it stands for its number */
             if (ndim || td_tensor_ndim(td_py_x(at)) == 0)
                 break;
         } else if (PyUnicode_Check(at) || PyBytes_Check(at)) {

@@ -326,7 +326,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     td_tensor *x = td_py_x(self);
     int spelling = spelling_of(td_tensor_dtype(x));
     view->obj = NULL;
-    if (TD_UNLIKELY(td_py_taken_over(self)) || td_tensor_is_hollow(x))       /* NumPy goes on to __array__, which is asked */
+    if (TD_UNLIKELY(td_py_taken_over(self)) || td_tensor_is_hollow(x))       /* NumPy goes on to __array__, which is overridden */
         return PyErr_Format(PyExc_BufferError, "a tensor of a class or under a mode that takes calls over has no buffer"), -1;
     if (td_requires_grad(x) || td_tensor_device(x).type != TD_CPU || spelling < 0 || td_tensor_is_conj(x) ||
         td_tensor_is_neg(x) || td_tensor_layout(x) != TD_STRIDED)

@@ -541,7 +541,7 @@ PyMethodDef td_py_methods[] = {
     {"is_pinned", (PyCFunction)(void (*)(void))td_py_is_pinned, METH_FASTCALL | METH_KEYWORDS, NULL},
     {"pin_memory", (PyCFunction)(void (*)(void))td_py_pin_memory, METH_FASTCALL | METH_KEYWORDS,
      "pin_memory(device=None): the tensor in page-locked memory, from which an accelerator copies while the CPU goes on."},
-    {"record_stream", td_py_record_stream, METH_O, "Its memory isn't reused before what the stream has been asked for is done."},
+    {"record_stream", td_py_record_stream, METH_O, "Its memory isn't reused before the work that is queued on the stream is done."},
     {"get_device", get_device, METH_NOARGS, NULL},
     {"untyped_storage", untyped_storage, METH_NOARGS, "The bytes beneath."},
     {"is_contiguous", WORDS(is_contiguous), NULL},

@@ -1,7 +1,7 @@
 /* The base type of nn.Module: what every forward pass does with a module, without Python code.
  *
  * A module keeps parameters, buffers and children in three dicts inside its __dict__, so `module.weight` misses the
- * ordinary lookup, and `module(x)` asks for hooks before it calls `forward`.  Both are here; everything else about
+ * ordinary lookup, and `module(x)` looks for hooks before it calls `forward`.  Both are here; everything else about
  * modules is Python, in tede/nn/modules/module.py.
  *
  * The type adds no fields: instances are laid out as Python's own classes are, so that a subclass may have any other

@@ -238,10 +238,10 @@ static PyGetSetDef stream_getset[] = {
     {NULL},
 };
 static PyMethodDef stream_methods[] = {
-    {"query", stream_query, METH_NOARGS, "Whether all that was asked of it is done."},
-    {"synchronize", stream_synchronize, METH_NOARGS, "Wait for all that was asked of it."},
-    {"wait_stream", stream_wait_stream, METH_O, "What is asked of it later waits for what the other stream has been asked for."},
-    {"wait_event", stream_wait_event, METH_O, "What is asked of it later waits for the event."},
+    {"query", stream_query, METH_NOARGS, "Whether all work that was queued on it is done."},
+    {"synchronize", stream_synchronize, METH_NOARGS, "Wait for all work that was queued on it."},
+    {"wait_stream", stream_wait_stream, METH_O, "Work that is queued on it later waits for what is queued on the other stream now."},
+    {"wait_event", stream_wait_event, METH_O, "Work that is queued on it later waits for the event."},
     {"record_event", (PyCFunction)(void (*)(void))stream_record_event, METH_FASTCALL | METH_KEYWORDS, "An event, recorded on it."},
     {"__enter__", stream_enter, METH_NOARGS, NULL},
     {"__exit__", stream_exit, METH_VARARGS, NULL},
@@ -368,7 +368,7 @@ static PyObject *event_repr(PyObject *self)
 static PyGetSetDef event_getset[] = {{"device", event_device, NULL, NULL, NULL}, {"event_id", event_id, NULL, NULL, NULL}, {NULL}};
 static PyMethodDef event_methods[] = {
     {"record", (PyCFunction)(void (*)(void))event_record, METH_FASTCALL | METH_KEYWORDS, "record(stream=None): it happens when the stream gets here."},
-    {"wait", (PyCFunction)(void (*)(void))event_wait, METH_FASTCALL | METH_KEYWORDS, "wait(stream=None): what the stream is asked for later waits for it."},
+    {"wait", (PyCFunction)(void (*)(void))event_wait, METH_FASTCALL | METH_KEYWORDS, "wait(stream=None): the stream's later work waits for it."},
     {"query", event_query, METH_NOARGS, "Whether it has happened; one that was never recorded has."},
     {"synchronize", event_synchronize, METH_NOARGS, "Wait for it."},
     {"elapsed_time", event_elapsed_time, METH_O, "elapsed_time(end): milliseconds from this event to the other one."},

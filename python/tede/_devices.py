@@ -53,7 +53,7 @@ class DeviceModule(types.ModuleType, Memory, Streams):
             _C._device_set_current(self._of(device))
 
     def synchronize(self, device=None):
-        """Wait for all that was asked of the device."""
+        """Wait for all work that was queued on the device."""
         _C._device_synchronize(self._of(device))
 
     def get_device_properties(self, device=None):
@@ -206,5 +206,5 @@ def _register_device_module(device_type, module):
 
 
 def only():
-    """The one that tede.accelerator speaks of: the first that was loaded, or None."""
+    """The device behind tede.accelerator: the first that was loaded, or None."""
     return next(iter(loaded.values()), None)

@@ -1,4 +1,4 @@
-"""tede.graph(loss): the autograd graph as a picture.
+"""tede.graph(loss): the autograd graph as a drawing.
 
 Nodes stand in layers, the one farther from the loss below; within a layer they are ordered by where their users stand (the
 barycenter heuristic of Sugiyama, Tagawa and Toda, 1981), which keeps most edges from crossing."""
@@ -87,7 +87,7 @@ class Graph:
         return layers
 
     def svg(self, path=None):
-        """The picture as a string, written to `path` if there is one."""
+        """The drawing as a string, written to `path` if there is one."""
         labels = [self.label(i) for i in range(len(self.nodes))]
         wide = [max(7.2 * max(map(len, label)) + 18, 70) for label in labels]
         high = [18 + 15 * (len(label) - 1) + 8 for label in labels]

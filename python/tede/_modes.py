@@ -139,7 +139,7 @@ class _Guard:
 
 
 class _DisableTorchDispatch(_Guard):
-    """Within it nobody's __torch_dispatch__ is asked."""
+    """Within it no __torch_dispatch__ is called."""
 
     switch = staticmethod(_set_python_excluded)
 

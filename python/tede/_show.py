@@ -1,7 +1,7 @@
 """x.show(): which cell of the storage each element of a tensor is.
 
 The offset of element (i, j, ...) is offset + i * strides[0] + j * strides[1] + ...: this page draws that. In a terminal
-it is text, in a notebook a picture; `.html(path)` writes a page where sizes, strides and offset can be changed."""
+it is text, in a notebook a drawing; `.html(path)` writes a page where sizes, strides and offset can be changed."""
 import html
 import json
 
@@ -115,7 +115,7 @@ class View:
     __repr__ = __str__
 
     def svg(self):
-        """The storage as a picture: a box per cell with its value and the index that lies there; grey where none does."""
+        """The storage as a drawing: a box per cell with its value and the index that lies there; grey where none does."""
         columns = 16 if not self.shape or self.shape[-1] > 16 else max(8, self.shape[-1])
         shown = self.last - self.first
         rows = -(-shown // columns) if shown else 0

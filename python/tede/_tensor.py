@@ -116,7 +116,7 @@ Tensor.__repr__ = __repr__
 
 @method
 def show(self):
-    """How the tensor lies in its storage, and who else looks at that: text in a terminal, a picture in a notebook, `.html(path)`
+    """How the tensor lies in its storage, and who else looks at that: text in a terminal, a drawing in a notebook, `.html(path)`
     to play with. Of a sparse tensor its values are shown."""
     import sys
     from tede._show import View

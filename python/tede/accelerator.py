@@ -55,7 +55,7 @@ def set_device_index(device, /):
 
 
 def synchronize(device=None, /):
-    """Wait for all that was asked of the device."""
+    """Wait for all work that was queued on the device."""
     _there().synchronize(_index(device))
 
 

@@ -71,7 +71,7 @@ def stream(stream):
 
 
 def get_capabilities():
-    """What the processor has, as far as tede asks."""
+    """What the processor has, as far as tede uses it."""
     from tede import _C
     level = _C._cpu_capability()
     return {"isa": level}

@@ -4,7 +4,7 @@
         y = x.t() + 1
 
 prints for each operator the line of Python, the overload and the dispatch keys, what autograd recorded, the kernel and the
-loop with its instruction set, how the iterator ran, threads, memory, views, and copies that nobody asked for.
+loop with its instruction set, how the iterator ran, threads, memory, views, and hidden copies.
 ``with tede.explain(show=False) as e:`` keeps it: `e.steps` is the tree, `e.text()`, `e.html(path)` and
 `e.chrome(path)` write it. As a decorator it explains each call of a function. From a shell:
 

@@ -484,7 +484,7 @@ def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
-    """func(cls or mode, op, types, args, kwargs) is asked in place of the class's __torch_dispatch__ for this operator."""
+    """func(cls or mode, op, types, args, kwargs) is called in place of the class's __torch_dispatch__ for this operator."""
     overload = _overload_named(_checked_name(op, "register_torch_dispatch"))
 
     def register(f):

@@ -38,7 +38,7 @@ def wrap_torch_function(dispatcher):
 
 
 def _get_overloaded_args(relevant_args, get_type_fn=type):
-    """Those that are asked, in the order in which they are asked."""
+    """The arguments whose overrides are tried, in that order."""
     if not _C._is_torch_function_enabled():
         return []
     found, types = [], set()
@@ -55,7 +55,7 @@ def _get_overloaded_args(relevant_args, get_type_fn=type):
 # ---- modes -----------------------------------------------------------------------------------------------------------
 
 class TorchFunctionMode:
-    """Within it, its __torch_function__(func, types, args, kwargs) is asked for every call; calls that it makes itself
+    """Within it, its __torch_function__(func, types, args, kwargs) is called for every call; calls that it makes itself
     are seen by the modes around it."""
 
     inner = None
@@ -110,7 +110,7 @@ _pop_mode, _push_mode = _C._pop_torch_function_stack, _C._push_on_torch_function
 
 
 class _enable_torch_function:
-    """Within it classes and modes are asked, whatever was disabled around it."""
+    """Within it overrides of classes and modes are on, whatever was disabled around it."""
 
     def __enter__(self):
         self._guard = _C._EnableTorchFunction()
@@ -162,7 +162,7 @@ _NOT_OVER_TENSORS = frozenset((
     "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "normal", "empty_permuted", "result_type"))
 
 _IN_INIT = frozenset(("uniform_", "normal_", "constant_", "kaiming_uniform_"))
-# Members of Tensor that give what they are asked of whatever class it is.
+# Members of Tensor that answer for any class without an override check.
 _DIRECT = frozenset(("__array_priority__", "__delitem__", "_backward_hooks", "_cdata", "_grad", "volatile", "show"))
 
 

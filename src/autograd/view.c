@@ -9,7 +9,7 @@
  * them a new one, AsStridedBackward0 (or what their replay record gives).
  *
  * f's node is then no node of the graph itself: it runs, and what it saved is freed, as a part of CopySlices.  If it
- * saved its result, and a second derivative asks for that, its history must lead to CopySlices too, as v's does. */
+ * saved its result, and a second derivative needs that, its history must lead to CopySlices too, as v's does. */
 #include <tede/autograd_nodes.h>
 #include "autograd/hooks.h"
 #include "autograd/meta.h"

@@ -1,6 +1,6 @@
 /* The caching memory allocator: every block of the library comes from here.
  *
- * A training step asks for the same sizes again and again, so the path back and forth must be short.  Blocks of at most
+ * A training step allocates the same sizes again and again, so the path back and forth must be short.  Blocks of at most
  * SMALL_MAX bytes belong to a size class, and each thread keeps a list of free ones per class: taking and returning one
  * is a few instructions without a lock.  A list that runs empty is refilled from the heap, and one that grows long is
  * halved.  The heap's small blocks live in slabs: runs of pages cut into blocks of one class, each with its own free
@@ -347,7 +347,7 @@ static size_t rounded(size_t size)
     return size <= SMALL_MAX ? class_size(class_of(size)) : td_span_size(size);
 }
 
-/* A block of its own from the heap; what it holds is zero if *zeroed says so. */
+/* A separate block from the heap; what it holds is zero if *zeroed says so. */
 static void *large_alloc(size_t size, bool *zeroed)
 {
     size_t whole = rounded(size);

@@ -25,7 +25,7 @@ static inline int td_once_run(td_once *once, int (*make)(void))
 }
 
 /* The value of an expression that gives a pointer to constant data, the same one in each thread and at any time; kept by each
- * use in a static of its own. */
+ * use in a separate static variable. */
 #define TD_KEPT(expression)                                                              \
     (__extension__({                                                                     \
         static __typeof__(expression) kept_;                                             \

@@ -3,7 +3,7 @@
  * A loop is cut into several chunks per thread, which caller and workers claim one by one.  The caller claims too and
  * at the end waits only for chunks that somebody has begun, so a worker that isn't scheduled (its core may be busy with
  * another process) costs nothing.  A loop that finds the pool taken by another thread's loop runs on its own thread; so
- * do nested loops.  Each thread begins with a part of its own, the same in every loop of a length, because its core's
+ * do nested loops.  Each thread begins with a fixed part, the same in every loop of a length, because its core's
  * cache holds what it read and wrote there in the loops before (100,000 elements: a third of the time); then it helps
  * with the others' parts.
  *
@@ -89,7 +89,7 @@ static struct pool {
     pthread_t threads[MAX_WORKERS];
 } pool = {.keep = MAX_WORKERS};
 
-static int wanted;                      /* threads, the caller included; 0: not asked yet */
+static int wanted;                      /* threads, the caller included; 0: not known yet */
 static TD_TLS bool inside;
 
 /* sleep_on(word, value) returns after a wake(), at once if *word isn't `value` any more, and sometimes for nothing. */

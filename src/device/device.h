@@ -50,13 +50,13 @@ int td_device_fill_bytes(td_device device, void *to, uint8_t byte, size_t nbytes
 
 /* ---- programs: src/device/program.c */
 
-/* A kernel that is built when it is first asked for.  Kernels of a device are told apart by `key`; `source` prints the text with
+/* A kernel that is built when it is first launched.  Kernels of a device are told apart by `key`; `source` prints the text with
  * the kernel `name` in it (td_formula_print).  NULL with an error.  What is returned stays for ever. */
 typedef char *td_kernel_source(td_device device, const void *context);
 void *td_device_kernel(td_device device, const void *key, size_t key_size, const char *name, td_kernel_source *source, const void *context);
 /* How many work items a group of the device's has. */
 int   td_device_lanes(td_device device);
-/* The device's library is asked once. */
+/* The device's library is queried once. */
 const td_device_properties *td_device_known(td_device device);
 /* So many groups on the current stream, of td_device_lanes work items or of `lanes`. */
 int   td_device_launch(td_device device, void *kernel, int64_t groups, int n_arguments, const td_kernel_argument *arguments);

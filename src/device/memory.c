@@ -1,10 +1,10 @@
 /* Memory of devices: blocks that are kept for reuse in the order of streams.
  *
  * To ask a device for memory is slow, and to return it makes everything wait.  So the device gives segments; blocks are cut from
- * them and joined again with free neighbours, and a segment goes back when somebody asks for that or memory is short.
+ * them and joined again with free neighbours, and a segment is returned by empty_cache or when memory is short.
  *
- * Invariant: a free block belongs to one stream, and all work that used it was asked of that stream before the block was freed (or
- * has happened).  What takes the block next is asked of the same stream later, so nobody waits.  A block that a second stream used
+ * Invariant: a free block belongs to one stream, and all work that used it was queued on that stream before the block was freed (or
+ * has happened).  What takes the block next is queued on the same stream later, so nobody waits.  A block that a second stream used
  * (td_stream_uses) waits in `pending` until an event of that stream has happened.
  *
  * Sizes of segments are those of PyTorch's caching allocator: 2 MiB for blocks up to 1 MiB, 20 MiB up to 10, else whole 2 MiB.  A free
@@ -56,7 +56,7 @@ typedef struct pool {
 } pool;
 
 static pool *pools[TD_DEVICE_TYPES];
-static bool  kept = true;               /* as for the CPU's memory: TEDE_NO_CACHE=1 sends every block to the device, as large as was asked for */
+static bool  kept = true;               /* as for the CPU's memory: TEDE_NO_CACHE=1 returns every block to the device, exact in size */
 
 int td_device_memory_prepare(int type, int count)
 {

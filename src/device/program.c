@@ -1,4 +1,4 @@
-/* Programs of devices: source text, built when a kernel of it is first asked for and kept: in the process by a key, and on disk
+/* Programs of devices: source text, built when a kernel of it is first launched and kept: in the process by a key, and on disk
  * by the text, the device and its driver, since building takes a hundred times as long as loading.
  *
  * The files lie in $TEDE_KERNEL_CACHE, else $XDG_CACHE_HOME/tede/kernels, else ~/.cache/tede/kernels; an empty TEDE_KERNEL_CACHE keeps

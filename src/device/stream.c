@@ -1,9 +1,9 @@
 /* Streams and events: queues of a device's work, and places in them.
  *
- * A stream that nobody holds any more is parked, not freed, and the next one that is asked for takes its place.  So memory that was
+ * A stream that nobody holds any more is parked, not freed, and the next one that is made takes its place.  So memory that was
  * freed in the order of a stream stays reusable, and there are as many streams as were ever held at a time.
  *
- * A device without streams of its own has one, on which `synchronize` waits for everything. */
+ * A device whose library has no streams has one, on which `synchronize` waits for everything. */
 #include "device/device.h"
 
 #include <pthread.h>

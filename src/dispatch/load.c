@@ -23,7 +23,7 @@ const char *td_version(void) { return TD_VERSION; }
  * What a library registers goes to the libtede that it is linked with. By the SONAME that is the one which is loaded already; if
  * it was linked with one of another SONAME, or contains one, the process has two, and everything registered would be lost in
  * silence. dlsym() of a library finds what its own dependencies define. Files are compared, not addresses of functions, since
- * a program without position-independent code may have an address of its own for each. A library that was loaded by others, as an
+ * a program without position-independent code may have a separate address for each. A library that was loaded by others, as an
  * imported extension is by Python, is met by td_library_check() in the second core. */
 static int check_core(void *library, const char *path)
 {

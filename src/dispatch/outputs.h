@@ -2,7 +2,7 @@
  *
  * A structured operator has a meta function that fills in a td_spec per result, and an implementation per
  * device that fills tensors made after them.  From these two the functional, in-place and out= forms follow.
- * An implementation always gets contiguous outputs (or of the strides that its meta function asked for) of the
+ * An implementation always gets contiguous outputs (or of the strides that its meta function described) of the
  * described dtype that share no memory with inputs. */
 #ifndef TD_DISPATCH_OUTPUTS_H
 #define TD_DISPATCH_OUTPUTS_H

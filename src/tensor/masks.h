@@ -1,7 +1,7 @@
 /* The thread's dispatch-key include and exclude masks, where generated stubs reach them in one instruction.
  *
  * Note [no_grad]
- * no_grad excludes the Autograd key: what is off is not even asked. inference_mode does so too, and marks
+ * no_grad excludes the Autograd key: what is off is not even tested. inference_mode does so too, and marks
  * new tensors with TD_FLAG_INFERENCE. */
 #ifndef TD_TENSOR_MASKS_H
 #define TD_TENSOR_MASKS_H

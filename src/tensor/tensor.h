@@ -1,13 +1,13 @@
 /* The tensor from inside.
  *
- * The head holds up to five dimensions; a longer shape has a block of its own.  `data` is
+ * The head holds up to five dimensions; a longer shape has a separate block.  `data` is
  * the address of the first logical element, so kernels never add an offset.  The strides are signed: the
  * lowest address of a tensor may lie below `data`.
  *
  * Note [Version counters]
  * A version counts the writes to a group of tensors that share memory; autograd compares it with what it was
  * when an operand was saved.  The counter lives in the storage.  A tensor with `own_version` set (made by
- * x.data, or over a storage by hand) belongs to a group of its own: writes through it are not seen by the others.
+ * x.data, or over a storage by hand) belongs to a separate group: writes through it are not seen by the others.
  * detach() and views stay in the group.
  *
  * x.data = y leaves x in the group that it was in, with other memory: then the counter moves out of the storage that x
@@ -45,7 +45,7 @@ struct td_storage {
     uint32_t   block;                   /* bytes of the block that holds this head, inline data included */
     td_device  device;
     uint8_t    flags;                   /* TD_STORAGE_* */
-    uint8_t    parts;                   /* see Note [Small tensors]; 0: a block of its own */
+    uint8_t    parts;                   /* see Note [Small tensors]; 0: a separate block */
     uint32_t   version_name;            /* see Note [Version counters]; 0: none yet */
     _Alignas(64) char inline_data[];    /* small contents follow the head */
 };

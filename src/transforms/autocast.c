@@ -6,7 +6,7 @@
  * that Tensor.to is, and the call goes on without the key, for all that it is made of too.
  *
  * A weight is used by many calls, so casts of leaves that need a gradient are kept until the outermost end: they share one
- * node, too.  What was written since, or was cast when gradients were off and is asked for when they are on, is cast anew. */
+ * node, too.  What was written since, or was cast when gradients were off and is needed when they are on, is cast anew. */
 #include "calls_transforms_autocast.h"
 #include "base/once.h"
 #include <stdio.h>

@@ -29,7 +29,7 @@ static void wrapped_destroy(void *extra)
     td_mem_free(w, sizeof *w);
 }
 
-/* Of the same value, at the same dimension; with a version counter of its own if the value below gets one. */
+/* Of the same value, at the same dimension; with a separate version counter if the value below gets one. */
 static td_tensor *wrapped_alias(td_tensor *x, bool own_version)
 {
     td_wrapped *w = td_wrapped_of(x);
@@ -90,7 +90,7 @@ int td_wrapper_refresh(td_tensor *x)
     return 0;
 }
 
-/* Takes over `value`, also on an error. The wrapper is a head without elements of its own: it shares storage, data
+/* Takes over `value`, also on an error. The wrapper is a head without elements: it shares storage, data
  * pointer and version counter, so overlap checks and saved versions see through it. own_version[1] counts the
  * counter's users. */
 td_tensor *td_wrap(td_level *level, td_tensor *value, int dim)
@@ -280,7 +280,7 @@ static int fail_captured(const td_op *op)
                     op->info.overload);
 }
 
-/* What was defined at run time as made of other operators, without a gradient or a kernel of its own: its parts have derivatives at
+/* What was defined at run time as made of other operators, without a registered gradient or kernel: its parts have derivatives at
  * this level, and it has none. */
 static bool comes_apart(const td_op *op, td_keyset keys)
 {

@@ -1,6 +1,6 @@
-/* Batching rules of layers.  Where a layer has a batch of its own, members become more of that; where the weights differ,
- * members become groups or channels.  Gradients come as differentiable parts (TD_RECORDS is true of wrappers), so that
- * only those parts need rules.  See Note [Batching rules]. */
+/* Batching rules (vmap) of layers: convolution, norms, pooling, losses, recurrent cells.  Where a layer has a batch dimension, members become
+ * more of that; where the weights differ, members become groups or channels.  Gradients come as differentiable parts (TD_RECORDS is true of
+ * wrappers), so that only those parts need rules.  See Note [Batching rules]. */
 #include "calls_transforms_rules_nn.h"
 #include "transforms/batch.h"
 

@@ -1,4 +1,4 @@
-"""Names of PyTorch's extension, torch._C, that Python has here: they are looked up when somebody asks for them."""
+"""Names of PyTorch's extension, torch._C, that Python has here: they are looked up when they are read."""
 import importlib
 
 from tede import _C

@@ -25,7 +25,7 @@ TensorRecord.__doc__ = "A tensor as it was: addresses of its data and storage, a
 
 
 def key_names(keys):
-    """The names of the bits of a key set, the one that is asked first in front."""
+    """The names of the bits of a key set, the highest, which is dispatched on first, in front."""
     if keys & _DEVICES & ~sum(1 << bit for bit in _KEYS):       # of one that was loaded since
         _KEYS.update(_C._key_names())
     return [_KEYS.get(bit, str(bit)) for bit in reversed(range(40)) if keys >> bit & 1]
@@ -36,7 +36,7 @@ class Step:
 
     name, schema, arguments, results: of a call; tensors in them are `TensorRecord`.
     site: (file, line, text) of the Python line, for calls that come from Python.
-    keys: the names of the dispatch keys, the one that was taken first. fallbacks: (why, bytes) where a device's call was computed on the CPU.
+    keys: the names of the dispatch keys, the highest first. fallbacks: (why, bytes) where a device's call was computed on the CPU.
     kernel: the device's kernel. loops: (function, instruction set) of pointwise loops.
     iterations: (sizes, strides by operand, number of operands, dimensions before) of the iterator.
     parallel: (length, grain, threads). libraries: (function, sizes). copies: (TensorRecord, why, bytes).
@@ -88,7 +88,7 @@ class Step:
         return sum(step.results[0].nbytes for _, step in self.copying())
 
     def copying(self):
-        """(who asked, the call that copied) of what copied() counts."""
+        """(the caller, the call that copied) of what copied() counts."""
         if self.kind == "call" and not self.flags & _COPIES:
             for outer in self.traverse():
                 for step in outer.steps:
@@ -210,7 +210,7 @@ class Recorder:
 
 
 def why_copied(asked, copy):
-    """Why a call that was `asked` for something made a copy on the way to it."""
+    """Why the call `asked` made a copy on the way to its result."""
     given, made = next((x for _, x in copy.tensors()), None), copy.results[0]
     if given is None:
         return f"{asked.name} needs separate memory"

@@ -1,6 +1,6 @@
 """FakeTensor: a tensor without values that says it is on a device, and FakeTensorMode, within which all new tensors are such.
 
-A fake tensor is one on the device "meta" whose class is asked for its device (csrc/metadata.c). Operators run as they do for meta
+A fake tensor is one on the device "meta" whose class answers the query for its device (csrc/metadata.c). Operators run as they do for meta
 tensors; results are on the operands' device, or where a device= says. There are no symbolic sizes: what depends on values raises.
 
 Note [Constants]. A tensor of one number that the program writes down keeps its value beside the fake one (`constant`), and so does what is

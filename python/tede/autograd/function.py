@@ -5,7 +5,7 @@ __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "N
 
 
 class _FunctionMeta(type):
-    """`instance of BackwardCFunction` is asked of contexts, and of their nodes."""
+    """`isinstance(x, BackwardCFunction)` holds for contexts, and for their nodes."""
 
     def __instancecheck__(cls, x):
         return type.__instancecheck__(cls, x) or (cls in (FunctionCtx, BackwardCFunction) and (

@@ -47,7 +47,7 @@ def is_dependent(constraint):
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint, and a dependent constraint when it is asked of the class."""
+    """A property whose value is a constraint, and a dependent constraint when it is read from the class."""
 
     def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         property.__init__(self, fn)

@@ -37,7 +37,7 @@ def _precision_to_scale_tril(precision):
 
 
 class _Covariance:
-    """A covariance by itself, by its inverse or by its Cholesky factor; the others are computed when they are asked for."""
+    """A covariance by itself, by its inverse or by its Cholesky factor; the others are computed when they are read."""
 
     def _take(self, covariance_matrix, precision_matrix, scale_tril, batch_shape):
         for name, given in (("covariance_matrix", covariance_matrix), ("precision_matrix", precision_matrix),

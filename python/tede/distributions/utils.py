@@ -44,7 +44,7 @@ def probs_to_logits(probs, is_binary=False):
 
 
 class lazy_property:
-    """An attribute computed when it is first asked for, with gradients recorded."""
+    """An attribute computed when it is first read, with gradients recorded."""
 
     def __init__(self, wrapped):
         self.wrapped, self.__doc__ = wrapped, wrapped.__doc__

@@ -1,7 +1,7 @@
 """vmap: a function of tensors becomes one of batches of them.
 
 The steps have the names and arguments of PyTorch's: a library whose containers are batches themselves (tensordict) puts
-functions of its own in their places."""
+the functions here in their places."""
 import functools
 
 from tede import _C

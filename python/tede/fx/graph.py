@@ -241,7 +241,7 @@ class Graph:
         return copy
 
     def set_codegen(self, codegen):
-        """Let a CodeGen make the code; GraphModule.recompile() asks it."""
+        """Let a CodeGen make the code; GraphModule.recompile() calls it."""
         self._codegen = codegen
 
     def on_generate_code(self, make_transformer):

@@ -1,4 +1,4 @@
-"""`with torch.device(...)` as a mode of its own, for programs that push it by name, and as a decorator."""
+"""`with torch.device(...)` as a mode object, for programs that push it by name, and as a decorator."""
 import functools
 
 import tede

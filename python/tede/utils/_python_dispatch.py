@@ -93,7 +93,7 @@ def _disable_current_modes():
 
 @contextlib.contextmanager
 def no_dispatch():
-    """Within it nobody's __torch_dispatch__ is asked."""
+    """Within it no __torch_dispatch__ is called."""
     before = _C._set_python_excluded(True)
     try:
         yield

@@ -2,7 +2,7 @@
 
 Without reentrance (use_reentrant=False), saved tensors are replaced by empty holders as the part runs; the first
 holder that is unpacked runs the part once more, under hooks that collect what is saved in the same order, and stops as
-soon as the last one is there.  With reentrance the part is one node, whose backward runs a backward pass of its own."""
+soon as the last one is there.  With reentrance the part is one node, whose backward runs a separate backward pass."""
 import contextlib
 import uuid
 import warnings
@@ -492,7 +492,7 @@ class _CachingTorchDispatchMode(TorchDispatchMode):
 
 
 def _is_ours(func):
-    """What checkpointing itself calls, in the second run only: no policy is asked about it."""
+    """What checkpointing itself calls, in the second run only: no policy is called for it."""
     return str(func) == "aten.detach.default"
 
 

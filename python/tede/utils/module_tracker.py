@@ -24,7 +24,7 @@ class ModuleTracker:
         self._names = weakref.WeakKeyDictionary()
         self._seen = weakref.WeakSet()
         self._hooks = []
-        self._ends = False          # the end of the running backward pass has been asked for
+        self._ends = False          # a callback at the end of the running backward pass is queued
 
     @property
     def is_bw(self):

@@ -5,7 +5,7 @@
  * and weigh (w from x and y).  Spreading is done from where it ends: elements of x a stride apart meet the same taps, which lie
  * evenly, so that each such phase is a correlation of y.  Tensors of any strides, channels last too, are read as they lie.
  *
- * A vendor's library that convolves is asked first (by_library).  It wants all operands in one layout, so what lies otherwise is copied. */
+ * A vendor's library that convolves is tried first (by_library).  It takes all operands in one layout, so what lies otherwise is copied. */
 #include "calls_kernels_device_conv.h"
 #include "kernels/device/product.h"
 #define TD_HOST

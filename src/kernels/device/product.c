@@ -6,6 +6,8 @@
 
 TD_SOURCE(product);
 
+/* A tile of TILE x TILE sums reads 2 TILE SLICE elements for TILE^2 SLICE products, so larger tiles need less memory bandwidth, but give a matrix
+ * fewer groups.  PART: products along k that make a further group worth its joining; PARTS: at most.  FEW rows of c leave a tile mostly empty. */
 enum { SLICE = 16, SMALL_TILE = 64, LARGE_TILE = 128, PART = 128, PARTS = 64, FEW = 8 };
 
 int64_t td_product_number(td_scalar x, td_dtype dtype)
@@ -71,7 +73,7 @@ int td_product_launch(td_product_kind kind, product_values *v, td_tensor *a, td_
         td_tensor *left = a;
         a = b, b = left;
     }
-    if (kind != TD_PRODUCT_PLAIN && v->batch > 1 && v->m <= FEW) {
+    if (kind != TD_PRODUCT_PLAIN && v->batch > 1 && v->m <= FEW) {         /* depthwise convolution: bound by memory, not by products */
         td_launch_of launch = {
             .source = td_source_product, .kernel = kind == TD_PRODUCT_WEIGH ? "product_sums" : "product_elements", TD_VALUES(*v), .types = {{"A", dtype}},
             .numbers = {{"TILE_M", SMALL_TILE}, {"TILE_N", SMALL_TILE}, {"TILE_K", SLICE}, {"WIDE", dtype == TD_F64}, {"GATHER", 1},
@@ -85,13 +87,13 @@ int td_product_launch(td_product_kind kind, product_values *v, td_tensor *a, td_
     int64_t tile = SMALL_TILE, pieces;
     v->a_down = llabs(v->a_row) < llabs(v->a_column);
     v->b_down = kind == TD_PRODUCT_WEIGH || llabs(v->b_row) < llabs(v->b_column);
-    if (rows) {
+    if (rows) {     /* a product with a vector reads each element of the matrix once: neighbours in memory go to neighbouring work items */
         int deep = 1;
         while (deep < lanes && (v->a_down ? deep < lanes / 32 : deep * 4 < v->k))
             deep *= 2;
         v->rows = lanes / deep;
         pieces = (v->m + v->rows - 1) / v->rows * v->batch;
-    } else {
+    } else {        /* large tiles where they still give each unit several groups */
         for (; tile < LARGE_TILE && (v->m / LARGE_TILE) * (v->n / LARGE_TILE) * v->batch >= 2 * wanted; tile = LARGE_TILE) {}
         pieces = (v->m + tile - 1) / tile * ((v->n + tile - 1) / tile) * v->batch;
     }

@@ -8,6 +8,8 @@
 
 TD_SOURCE(search);
 
+/* A binary search for each value.  The sequence is read at random; that its upper levels stay in caches is why no other structure is built.
+ * Operands of two dtypes are compared in one that holds both, as on the CPU. */
 td_tensor *td_places_on_device(td_tensor *sequence, td_tensor *values, td_tensor *sorter, bool right, td_dtype dtype)
 {
     const td_dtype common = sequence->dtype == values->dtype ? (td_dtype)sequence->dtype : td_dtype_is_floating((td_dtype)sequence->dtype) ? TD_F64 : TD_I64;
@@ -27,6 +29,7 @@ td_tensor *td_places_on_device(td_tensor *sequence, td_tensor *values, td_tensor
     return td_launch(&launch) ? NULL : td_tensor_retain(out);
 }
 
+/* A bisection in the known ones, which the caller has sorted: a table of hashes would need atomics while it is filled. */
 td_tensor *td_members_on_device(td_tensor *known, td_tensor *values, bool invert)
 {
     search_values v = {.count = values->numel, .n = known->numel, .per = 1, .invert = invert};

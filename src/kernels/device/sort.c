@@ -36,7 +36,11 @@ static int make(order *o, const td_tensor *x, int64_t rows, int64_t left)
     return o->keys && o->index ? 0 : -1;
 }
 
-/* Rows of n elements; at least the first k are in order then. */
+/* Rows of n elements; at least the first k are in order then.
+ *
+ * A bitonic network (Batcher, 1968) makes the same comparisons whatever the data are, so that all of a group go in step; it needs n log^2 n of them,
+ * which is why blocks end at SORT_BLOCK and merges go on.  A merge where each element bisects the other run has as many work items as
+ * elements, and no two of them write one position. */
 static int sort_rows(order *o, td_tensor *x, int64_t n, int64_t k, bool descending)
 {
     sort_values v = {.rows = x->numel / n, .n = n, .descending = descending, .first = true};
@@ -45,7 +49,7 @@ static int sort_rows(order *o, td_tensor *x, int64_t n, int64_t k, bool descendi
         return td_leave_to_cpu("rows of 2^31 elements");
     if (!td_device_computes(x->device, (td_dtype)x->dtype))
         return td_leave_to_cpu(td_dtype_name((td_dtype)x->dtype));
-    do {
+    do {        /* short rows share a block's group (together), a long row has several blocks */
         for (v.size = 2; v.size < v.n && v.size < SORT_BLOCK; v.size *= 2) {}
         v.blocks = (v.n + v.size - 1) / v.size;
         v.together = v.blocks == 1 ? SORT_BLOCK / v.size : 1;

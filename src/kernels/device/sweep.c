@@ -82,6 +82,7 @@ static bool fits(td_sweep *s, int n_runs, td_tensor *const *runs, int pack)
     return true;
 }
 
+/* Whether offsets fit 32 bits: a GPU has no instruction that multiplies or divides 64 bits, and takes several for each. */
 static bool is_narrow(const td_sweep *s, int n_runs)
 {
     const int64_t limit = INT32_MAX;
@@ -99,6 +100,7 @@ static bool is_narrow(const td_sweep *s, int n_runs)
     return true;
 }
 
+/* depth: packs that a work item has in flight at once.  Loads that don't wait for one another hide memory's latency; wide packs need fewer. */
 void td_sweep_of(td_sweep *to, int n_runs, td_tensor *const *runs)
 {
     to->n = runs[0]->numel;
@@ -118,6 +120,7 @@ void td_sweep_of(td_sweep *to, int n_runs, td_tensor *const *runs)
     }
 }
 
+/* n / size by a multiplication and shifts, for 32 bits: Granlund and Montgomery (1994), "Division by Invariant Integers using Multiplication". */
 void td_sweep_reciprocal(int64_t size, uint32_t *multiplier, int32_t *shift)
 {
     *shift = size == 1 ? 0 : 64 - __builtin_clzll((uint64_t)size - 1);

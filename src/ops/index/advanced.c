@@ -371,7 +371,7 @@ static bool is_fill(td_tensor *self, int64_t n_indices, td_tensor *const *indice
 }
 
 /* x[mask] = value by masked_fill_. A mask over self's leading dimensions is repeated along the rest by strides of 0. The
- * write goes to an alias with a version counter of its own, because the dispatcher already counts index_put_ as one change
+ * write goes to an alias with a separate version counter, because the dispatcher already counts index_put_ as one change
  * of self. */
 static int fill_where(td_tensor *self, td_tensor *mask, td_tensor *value)
 {

@@ -153,7 +153,7 @@ int td_op_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *we
     int64_t rows = weight->sizes[0], width = weight->sizes[1];
     results[0] = results[1] = NULL;
     if (mode == 2) {
-        /* Every element has a row of its own: add up as for an embedding of single numbers. */
+        /* No two elements share a row: add up as for an embedding of single numbers. */
         int64_t bags = grad->sizes[0];
         TD_AUTO td_tensor *sources = td_reshape(max_indices, 2, (int64_t[]){bags, width});
         TD_AUTO td_tensor *none = td_wrapped_number(td_int(0));

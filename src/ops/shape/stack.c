@@ -329,7 +329,7 @@ SPLIT(hsplit, 1, 1)
 SPLIT(vsplit, 2, 0)
 SPLIT(dsplit, 3, 2)
 
-/* unsafe_split and its like: results that share memory, but are no views to autograd, each with a version counter of its own.  Safe as
+/* unsafe_split and its like: results that share memory, but are no views to autograd, each with a separate version counter.  Safe as
  * long as only self or only the results are written to in place. */
 int td_op_unsafe_split_with_sizes(td_tensor_list *results, td_tensor *self, int64_t n, const int64_t *sizes, int64_t dim)
 {

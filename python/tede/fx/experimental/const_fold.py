@@ -1,4 +1,4 @@
-"""Constant folding: what depends on no input of a graph is computed once, by a module of its own, and read as an attribute."""
+"""Constant folding: what depends on no input of a graph is computed once, by a separate module, and read as an attribute."""
 import re
 
 import tede

@@ -28,7 +28,7 @@ def get_proxy_mode():
 
 
 def _place(x):
-    """Where a tensor's elements are, and how they are read; None for one without memory of its own. Of a fake one: where they would be."""
+    """Where a tensor's elements are, and how they are read; None for a tensor without memory. Of a fake tensor: where they would be."""
     if type(x) is FakeTensor:
         return x.untyped_storage()._cdata, x.storage_offset(), x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg()
     try:

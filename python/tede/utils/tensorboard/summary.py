@@ -1,6 +1,6 @@
 """Summaries: what an event says of one step.  They can be made apart from a writer, and given to `FileWriter.add_summary`.
 
-TensorBoard's own protocol buffers may be given there, too: all that is asked of a summary is SerializeToString().
+TensorBoard's own protocol buffers may be given there, too: all that a summary needs is SerializeToString().
 """
 import tede
 from tede.utils.tensorboard._events import message

@@ -84,7 +84,7 @@ class SummaryWriter:
         self._get_file_writer().add_value(tag, global_step, walltime, (2, Float(value)))
 
     def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None):
-        """Several curves in one picture: a folder for each."""
+        """Several curves in one chart: a folder for each."""
         for tag, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, main_tag.replace("/", "_") + "_" + tag)
             if folder not in self.all_writers:
@@ -149,7 +149,7 @@ class SummaryWriter:
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
-        """A Matplotlib figure, as a picture."""
+        """A Matplotlib figure, as an image."""
         import numpy
         pictures = []
         for one in figure if isinstance(figure, list) else [figure]:

@@ -126,7 +126,7 @@ static bool conv_floats(const conv *c)
     return (c->dtype == TD_F32 || c->dtype == TD_F64) && c->g.stride[1] <= 16;
 }
 
-/* Tasks: (group, chunk of images).  All images add to the same weights; each chunk has sums of its own, and how many chunks there are
+/* Tasks: (group, chunk of images).  All images add to the same weights; each chunk has separate sums, and how many chunks there are
  * depends on the batch alone. */
 static void weigh(void *context, int64_t first, int64_t last)
 {

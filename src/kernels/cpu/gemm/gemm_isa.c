@@ -1,4 +1,4 @@
-/* Products of our own, for every dtype that has them.
+/* Matrix products (GEMM) and products of a matrix and a vector, for every dtype; compiled once per instruction-set level.
  *
  * Those of floats and doubles are in tiles.h and real.h, of integers in integers.h.  Complex numbers go by plain
  * loops: the compiler vectorises the innermost one. */

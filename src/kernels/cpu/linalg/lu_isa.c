@@ -67,7 +67,7 @@ static void N(exchange)(int64_t n, int64_t count, const int *pivots, T *a, int64
 }
 
 /* At most WIDTH columns, one after the other, in a copy that lies close together and is filled up with zeros: there a row is a
- * vector.  While one column is taken from the others, the next one is copied to `column`: in a loop of its own the largest number is
+ * vector.  While one column is taken from the others, the next one is copied to `column`: in a separate loop the largest number is
  * found without one comparison's waiting for the other. */
 static int N(narrow)(int64_t m, int64_t n, T *a, int64_t row, int *pivots, int *info)
 {

@@ -45,7 +45,7 @@ int td_symmetric(td_dtype dtype, int64_t n, void *x, bool lower, bool vectors, v
 /* The singular values of m x n numbers in columns, and the singular vectors, unless u is NULL: in columns too, `full` or
  * min(m, n).  Returns as above. */
 int td_singular(td_dtype dtype, int64_t m, int64_t n, const void *x, bool full, void *values, void *u, void *vt);
-/* Below this, LAPACK's own ways of going on alone decide the vectors' signs. */
+/* Below this, LAPACK's own recurrences alone decide the vectors' signs. */
 enum { TD_OWN_BANDS = 33 };
 
 #endif

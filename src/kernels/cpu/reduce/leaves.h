@@ -1,4 +1,5 @@
-/* Leaves of one floating type: included by reduce_isa.c with T, I (an integer as wide), SUFFIX, EXP and POW set.
+/* The innermost loops of reductions (sums, products, extremes, norms, ...) of one floating type: included by reduce_isa.c with T, I (an integer
+ * as wide), SUFFIX, EXP and POW set.
  *
  * Long runs are bound by memory, for which AHEAD fetches; short ones by the latency of joining lanes, hence four at a time.  LANES is how
  * many numbers 64 bytes hold, ONE how many the machine's vectors do, PARTS how many of these make 64 bytes.  The order in which a run

@@ -1,7 +1,7 @@
 """CapabilityBasedPartitioner: which nodes a backend takes are joined to as few submodules as their dependencies allow.
 
-From the last node to the first, each joins the partitions below and beside it, unless a way would then lead out of a partition and back into
-it; ways through other partitions count, since each of those will be one call."""
+From the last node to the first, each joins the partitions below and beside it, unless a path would then lead out of a partition and back into
+it; paths through other partitions count, since each of those will be one call."""
 from tede.fx._qualified import qualified_name
 from tede.fx.passes.utils.fuser_utils import fuse_by_partitions
 
