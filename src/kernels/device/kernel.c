@@ -26,6 +26,7 @@ static char *print_source(td_device device, const void *context)
                       : NULL;
 }
 
+/* Doubles are optional in OpenCL; complex numbers have no type in OpenCL C and CUDA C. */
 bool td_device_computes(td_device device, td_dtype dtype)
 {
     const td_device_properties *properties = td_device_known(device);
@@ -41,6 +42,8 @@ number td_number(double x)
     return n;
 }
 
+/* Insertion by the first tensor's strides, for dimensions are few; then neighbours are merged where the outer one's step is the inner one's whole
+ * length in every tensor: each dimension that is left costs a division per element (ADD_OFFSET in group.ck). */
 bool td_axes_of(axes *to, int ndim, const int64_t *sizes, int n, const int64_t *const *strides)
 {
     int order[TD_MAX_DIMS], used = 0, left = 0;
@@ -78,6 +81,8 @@ int td_launch_lanes(td_device device)
     return properties ? properties->lanes : -1;
 }
 
+/* At most 64 groups for each unit: enough for a unit to hide the latency of memory by switching between them, few enough that starting a
+ * group isn't what takes the time.  Beyond, work items take several elements. */
 int64_t td_launch_groups(td_device device, int64_t n)
 {
     const td_device_properties *properties = td_device_known(device);
@@ -87,6 +92,7 @@ int64_t td_launch_groups(td_device device, int64_t n)
     return groups < most ? groups : most;
 }
 
+/* Groups that do a whole row or tile each may differ in how long they take, so there are more of them to balance. */
 int64_t td_launch_many(td_device device, int64_t n)
 {
     const td_device_properties *properties = td_device_known(device);
@@ -118,6 +124,8 @@ td_rows td_launch_rows(td_device device, int64_t rows, int64_t n, int most, td_t
     return of;
 }
 
+/* The key is compared by its bytes, source and kernel by their addresses: both are literals, and a lookup reads no text.  dtypes are checked
+ * before the number of groups, so that an empty tensor of a dtype without kernels goes the same path as others. */
 int td_launch(const td_launch_of *launch)
 {
     const td_device device = launch->buffers[0]->device;
