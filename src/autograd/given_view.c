@@ -117,8 +117,14 @@ int td_results_as_views(const td_op *op, const td_value *arguments, td_value *re
     td_tensor *operand = arguments[0].tensor;
     if (op->info.flags & TD_OP_DETACHES) {          /* counted together, and no view */
         td_tensor *x = results[0].kind == TD_VALUE_TENSOR ? results[0].tensor : TD_NONE;
-        if (x != TD_NONE && x != operand && td_tensor_is_hollow(x) && !x->base && x->storage != operand->storage)
+        if (x == TD_NONE || x == operand || !td_tensor_is_hollow(x) || x->base)
+            return 0;
+        if (x->storage != operand->storage)
             share_storage(x, operand);
+        if (x->own_version && !operand->own_version) {          /* set_(), by which a handler may put it there, counts apart */
+            td_version_release(x->own_version);
+            x->own_version = NULL;
+        }
         return 0;
     }
     bool several = results[0].kind == TD_VALUE_TENSORS;

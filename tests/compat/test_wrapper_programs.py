@@ -245,3 +245,30 @@ def test_parts_of_a_wrapper_are_in_its_storage(lib):
     for parts in (x.split(2), x.chunk(2), x.unbind(), x.split([1, 3]), (x.view(16),)):
         assert all(part.untyped_storage()._cdata == number for part in parts)
     assert x.split(2)[1].storage_offset() == 8 and (x * 2).untyped_storage()._cdata != number
+
+
+def test_an_alias_that_a_handler_makes_by_set_is_counted_with_its_operand(lib):
+    """What an operator saves of its result goes through detach; the handler's set_() isn't a write to it."""
+    dispatch = importlib.import_module(f"{lib.__name__}.utils._python_dispatch")
+    tree = importlib.import_module(f"{lib.__name__}.utils._pytree")
+
+    class Wrapper(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return lib.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, requires_grad=inner.requires_grad)
+
+        def __init__(self, inner):
+            self.inner = inner.detach()
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            inner = tree.tree_map_only(Wrapper, lambda x: x.inner, args)
+            out = tree.tree_map_only(lib.Tensor, Wrapper, func(*inner, **(kwargs or {})))
+            if func is lib.ops.aten.detach.default:
+                with dispatch.no_dispatch() if lib.__name__ == "tede" else lib._C._DisableTorchDispatch():
+                    out.set_(func(*args))
+            return out
+    x = Wrapper(lib.ones(3, requires_grad=True))
+    y = x.exp()
+    g, = lib.autograd.grad(y, x, Wrapper(lib.ones(3)))
+    assert lib.allclose(g.inner, lib.ones(3).exp())
