@@ -769,3 +769,13 @@ def test_types_of_tensors_in_annotations(lib, fx):
         return x + annotate(y, Dyn)
     assert [n.type for n in fx.symbolic_trace(f).graph.nodes if n.op == "placeholder"] == [Type((Dyn, 3)), Dyn]
     assert annotate(3, int) == 3
+
+
+def test_a_code_generator_writes_the_last_line(lib, fx):
+    class Listed(fx.graph.CodeGen):
+        def generate_output(self, output_args, **more):
+            return f"return list({output_args!r})"
+    traced = fx.symbolic_trace(lambda x: (x + 1, x * 2))
+    traced.graph.set_codegen(Listed())
+    traced.recompile()
+    assert traced(3) == [4, 6] and "return list((add, mul))" in traced.code

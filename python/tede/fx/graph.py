@@ -67,6 +67,11 @@ class _Line(str):
     node = None
 
 
+class _Shown(str):
+    """Code of an argument: code generators put its repr() into theirs."""
+    __repr__ = str.__str__
+
+
 def _line(text, number):
     line = _Line(text)
     line.node = number
@@ -401,7 +406,7 @@ class Graph:
                     lines.append(f"{node.name} = {raw.lstrip('*')}")
                 continue
             if node.op == "output":
-                lines.append(_line(self._codegen.generate_output(show(node.args[0])), number))
+                lines.append(_line(self._codegen.generate_output(_Shown(show(node.args[0]))), number))
                 continue
             if node.op == "get_attr":
                 value = _attribute("self", node.target)
