@@ -11,6 +11,7 @@
 #include "dispatch/writes.h"
 #include "ops/compose.h"
 #include "ops/index/index.h"
+#include "ops/index/kernels.h"
 #include "tensor/checked.h"
 #include "tensor/layout.h"
 
@@ -393,6 +394,27 @@ td_tensor *td_op_tile(td_tensor *self, int64_t n, const int64_t *dims)
     return td_repeat(self, missing + n, repeats);
 }
 
+/* As below: i is the number of parts that end at or before a position of its part.  Two numbers are read. */
+static td_tensor *repeat_on_device(td_tensor *counts, td_dtype dtype, const int64_t *output_size)
+{
+    int64_t low = 0, high = 0, most;
+    if (counts->numel && td_index_bounds(counts, &low, &high))
+        return NULL;
+    if (low < 0)
+        return td_fail(TD_E_RUNTIME, "repeats can not be negative");
+    if (__builtin_mul_overflow(high, counts->numel, &most))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "repeat_interleave: the sum of repeats may be too large for a device");
+    TD_AUTO td_tensor *ends = td_cumsum(counts, 0, TD_I64), *last = ends && counts->numel ? td_select_int(ends, 0, -1) : NULL;
+    td_scalar total = td_int(0);
+    if (!ends || (counts->numel && (!last || td_item(&total, last))))
+        return NULL;
+    if (output_size && *output_size != total.i)
+        return td_fail(TD_E_RUNTIME, "allocated size does not match required size");
+    TD_AUTO td_tensor *all = td_arange(total, TD_I64, counts->device);
+    TD_AUTO td_tensor *positions = all ? td_searchsorted_tensor(ends, all, false, true, NULL, TD_NONE) : NULL;
+    return positions ? td_to(positions, dtype) : NULL;
+}
+
 /* The positions that index_select takes: i, repeats[i] times.  The total decides the result's size, so the values are read; of a meta
  * tensor output_size is that total. */
 td_tensor *td_op_repeat_interleave_tensor(td_tensor *repeats, const int64_t *output_size)
@@ -411,6 +433,8 @@ td_tensor *td_op_repeat_interleave_tensor(td_tensor *repeats, const int64_t *out
     TD_AUTO td_tensor *counts = td_as_contiguous(repeats, TD_I64);
     if (!counts)
         return NULL;
+    if (repeats->device.type != TD_CPU)
+        return repeat_on_device(counts, (td_dtype)repeats->dtype, output_size);
     const int64_t *count = (const int64_t *)counts->data;
     int64_t total = 0;
     for (int64_t i = 0; i < counts->numel; i++) {

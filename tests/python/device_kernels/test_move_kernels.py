@@ -44,3 +44,16 @@ def test_powers_of_numbers(agrees, exponent):
     agrees(lambda t: t.clone().pow_(exponent), x)
     if exponent in (0, 1, 2, 3):
         agrees(lambda t: (t ** exponent, tede.pow(t, exponent, out=tede.empty_like(t))), tede.arange(6))
+
+
+@pytest.mark.parametrize("repeats", [[2, 0, 3, 1], [0, 0], [], [0, 1000, 1]])
+def test_repeats_by_element(agrees, device, repeats):
+    for dtype in tede.int64, tede.int32:
+        counts = tede.tensor(repeats, dtype=dtype)
+        agrees(tede.repeat_interleave, counts)
+        agrees(lambda x, n: x.repeat_interleave(n, 0), tede.randn(len(repeats), 3, requires_grad=True), counts, atol=1e-4)    # sums of 1000
+    total = sum(repeats)
+    agrees(lambda n: tede.repeat_interleave(n, output_size=total), counts)
+    for wrong, size, error in ([1, -1], None, "repeats can not be negative"), ([1, 1], 3, "allocated size"):
+        with pytest.raises(RuntimeError, match=error):
+            tede.repeat_interleave(tede.tensor(wrong).to(device), output_size=size)
