@@ -8,8 +8,8 @@ class TraitError(ValueError):
     pass
 
 
-CHOICES = {'autocast': ('lower_precision', 'fp32', 'promote'),
-           'decompose': ('never', 'linear', 'matmul', 'square', 'dropout', 'dropout_', 'feature_dropout', 'feature_dropout_'),
+POLICIES = 'lower_precision', 'fp32', 'promote', 'not', 'unsafe'
+CHOICES = {'decompose': ('never', 'linear', 'matmul', 'square', 'dropout', 'dropout_', 'feature_dropout', 'feature_dropout_'),
            'names': ('reduced', 'swapped', 'permuted', 'dropped', 'squeezed', 'product', 'kept')}
 OF_ONE = {'core', 'dynamic_output_shape'}
 TAGS = {'core', 'nondeterministic_seeded', 'reduction', 'dynamic_output_shape', 'view_copy'}
@@ -21,6 +21,18 @@ def own(op, field):
     if text and text not in CHOICES.get(field, (text,)):
         raise TraitError(f'{field}: {text!r} is none of {", ".join(CHOICES[field])}')
     return text
+
+
+def autocast(op):
+    """The members of td_op_traits for `autocast: fp32`, of all devices, or `autocast: {cpu: fp32, devices: promote}`."""
+    entry = op.entry.get('autocast') if op.parent is None and op.target is None else None
+    by = entry if isinstance(entry, dict) else {'cpu': entry, 'devices': entry}
+    if entry and (not by or by.keys() - {'cpu', 'devices'} or set(by.values()) - set(POLICIES)):
+        raise TraitError(f'autocast: {entry!r} is none of {", ".join(POLICIES)}, nor cpu and devices with one each')
+    cpu, devices = by.get('cpu'), by.get('devices')
+    words = {'autocast': cpu} if cpu else {}
+    words |= {'autocast_devices': devices or 'not'} if devices != cpu else {}
+    return {field: f'TD_AUTOCAST_{policy.upper()}' for field, policy in words.items()}
 
 
 def pairs(op, field):

@@ -130,6 +130,8 @@ enum {
 typedef enum td_autocast_policy {
     TD_AUTOCAST_AS_IT_IS, TD_AUTOCAST_LOWER_PRECISION, TD_AUTOCAST_FP32,
     TD_AUTOCAST_PROMOTE,            /* to the widest of its operands' dtypes */
+    TD_AUTOCAST_NOT,                /* `autocast_devices` alone: as it is, whatever the CPU's policy */
+    TD_AUTOCAST_UNSAFE,             /* refused: a loss of probabilities, which half types round to 0 and 1 */
 } td_autocast_policy;
 typedef struct td_op_traits {
     size_t             size;        /* sizeof(td_op_traits) where it was compiled: it may grow at the end */
@@ -143,6 +145,7 @@ typedef struct td_op_traits {
     const char        *spelled;     /* the name that an argument of the method has in Python, "src=other"; or NULL */
     const char        *decompose;   /* what __torch_dispatch__ sees of a composite: its parts (NULL), itself ("never"), a rule's calls */
     uint32_t           flags;       /* for td_op_set_traits: those of TD_OP_TRAITS that it has, which td_op_info's flags show */
+    td_autocast_policy autocast_devices;    /* with operands on a device from outside, if another one than `autocast` */
 } td_op_traits;
 
 typedef struct td_op_info {

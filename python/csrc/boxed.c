@@ -335,7 +335,15 @@ static PyObject *op_info(PyObject *m, PyObject *text)
     return Py_BuildValue("(sI)", info->schema, (unsigned)info->flags);
 }
 static const char *const policies[] = {[TD_AUTOCAST_LOWER_PRECISION] = "lower_precision", [TD_AUTOCAST_FP32] = "fp32",
-                                       [TD_AUTOCAST_PROMOTE] = "promote"};
+                                       [TD_AUTOCAST_PROMOTE] = "promote", [TD_AUTOCAST_NOT] = "not", [TD_AUTOCAST_UNSAFE] = "unsafe"};
+/* "fp32", or "fp32, devices: not" where devices from outside have another policy: into `text`. NULL if there is none. */
+static const char *autocast_text(const td_op_traits *t, char *text, size_t size)
+{
+    if (!t->autocast_devices)
+        return policies[t->autocast];
+    snprintf(text, size, "%s%sdevices: %s", t->autocast ? policies[t->autocast] : "", t->autocast ? ", " : "", policies[t->autocast_devices]);
+    return text;
+}
 /* An operator by its full name; NULL with an error. */
 static const td_op *op_named(PyObject *text)
 {
@@ -357,7 +365,8 @@ static PyObject *op_traits(PyObject *m, PyObject *text)
     if (!op)
         return NULL;
     const td_op_traits *t = td_op_describe(op)->traits;
-    PyObject *dict = Py_BuildValue("{szszszszszszszsz}", "batch", t->batch, "autocast", policies[t->autocast], "tags", t->tags, "names", t->names,
+    char autocast[80];
+    PyObject *dict = Py_BuildValue("{szszszszszszszsz}", "batch", t->batch, "autocast", autocast_text(t, autocast, sizeof autocast), "tags", t->tags, "names", t->names,
                                    "flops", t->flops, "shown", t->shown, "spelled", t->spelled, "decompose", t->decompose);
     for (size_t i = 0; i < sizeof trait_flags / sizeof *trait_flags && dict; i++)
         if (PyDict_SetItemString(dict, trait_flags[i].name, td_op_describe(op)->flags & trait_flags[i].flag ? Py_True : Py_False) < 0)
@@ -469,9 +478,10 @@ static PyObject *set_op_traits(PyObject *m, PyObject *args, PyObject *kwargs)
             return NULL;
         traits.flags = yes ? traits.flags | trait_flags[i].flag : traits.flags & ~trait_flags[i].flag;
     }
-    for (size_t i = 1; i < sizeof policies / sizeof *policies && autocast; i++)
+    traits.autocast = autocast ? TD_AUTOCAST_AS_IT_IS : traits.autocast;
+    for (int i = TD_AUTOCAST_LOWER_PRECISION; i <= TD_AUTOCAST_PROMOTE && autocast; i++)
         if (!strcmp(policies[i], autocast))
-            traits.autocast = (td_autocast_policy)i;
+            traits.autocast = (td_autocast_policy)i, traits.autocast_devices = TD_AUTOCAST_AS_IT_IS;
     if (autocast && !traits.autocast)
         return PyErr_Format(PyExc_ValueError, "autocast: %s is not lower_precision, fp32 or promote", autocast);
     if (td_op_set_traits(op, &traits) != 0)

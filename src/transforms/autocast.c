@@ -96,10 +96,26 @@ static td_tensor **member(td_frame *f, int i, int k)
     return v->kind == TD_VALUE_TENSOR && k == 0 ? &v->tensor : NULL;
 }
 
-static int cast_all(td_frame *f, td_autocast_policy how)
+/* By the device of the first operand that would be cast, else of the first one. */
+static td_autocast_policy policy_of(td_frame *f, const td_op_traits *traits)
 {
-    if (how == TD_AUTOCAST_AS_IT_IS)
-        return 0;
+    td_tensor **x;
+    int type = TD_CPU;
+    bool met = false, found = false;
+    for (int i = 0; i < f->count && !found; i++)
+        for (int k = 0; !found && (x = member(f, i, k)); k++) {
+            found = eligible(*x);
+            type = *x != TD_NONE && (found || !met) ? (*x)->device.type : type;
+            met |= *x != TD_NONE;
+        }
+    return type > TD_META && traits->autocast_devices ? traits->autocast_devices : traits->autocast;
+}
+
+static int cast_all(td_frame *f, const td_op *op, td_autocast_policy how)
+{
+    if (how == TD_AUTOCAST_UNSAFE)
+        return td_error(TD_E_RUNTIME, "%s is unsafe to autocast: it takes probabilities, of which half types leave only 0 and 1 near the ends. Use one "
+                        "of logits, as binary_cross_entropy_with_logits is, which is safe to autocast", op->info.name);
     bool wide = how == TD_AUTOCAST_FP32;
     td_tensor **x;
     for (int i = 0; how == TD_AUTOCAST_PROMOTE && i < f->count; i++)
@@ -115,13 +131,18 @@ static int cast_all(td_frame *f, td_autocast_policy how)
 
 static int call(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
-    (void)keys, (void)context;
+    (void)context;
     td_frame f;
     if (td_frame_begin(&f, op, arguments) != 0)
         return -1;
+    const td_autocast_policy how = policy_of(&f, op->info.traits);
+    if (how == TD_AUTOCAST_AS_IT_IS || how == TD_AUTOCAST_NOT) {        /* what it is made of has policies */
+        td_frame_end(&f);
+        return td_op_call_keys(op, keys & (TD_KEYSET(TD_KEY_AUTOCAST) - 1), arguments, results);
+    }
     const td_keyset on = td_masks_now.include & TD_KEYSET(TD_KEY_AUTOCAST);
     td_masks_now.include &= ~on;
-    int status = cast_all(&f, op->info.traits->autocast);
+    int status = cast_all(&f, op, how);
     if (status == 0)
         status = td_op_call(op, f.values, results);
     td_masks_now.include |= on;
@@ -148,7 +169,7 @@ static int register_all(void)
 {
     for (int i = 0; i < td_op_count(); i++) {
         const td_op *op = td_op_at(i);
-        if (op && op->info.traits->autocast && !td_op_has_kernel(op, TD_KEY_AUTOCAST, TD_CPU) && td_autocast_register(op) != 0)
+        if (op && (op->info.traits->autocast || op->info.traits->autocast_devices) && !td_op_has_kernel(op, TD_KEY_AUTOCAST, TD_CPU) && td_autocast_register(op) != 0)
             return -1;
     }
     return td_backward_carry(&(td_carried_state){sizeof now, swap_state, NULL, NULL});

@@ -103,8 +103,10 @@ int td_op_set_traits(const td_op *op, const td_op_traits *given)
         return td_error(TD_E_VALUE, "td_op_set_traits: %s is no operator of td_op_define's", op->info.name);
     memcpy(&traits, given, given->size < sizeof traits ? given->size : sizeof traits);
     traits.size = sizeof traits;
-    if (traits.autocast < TD_AUTOCAST_AS_IT_IS || traits.autocast > TD_AUTOCAST_PROMOTE)
-        return td_error(TD_E_VALUE, "autocast: there is no policy %d", (int)traits.autocast);
+    const td_autocast_policy policies[] = {traits.autocast, traits.autocast_devices};
+    for (size_t i = 0; i < TD_COUNT(policies); i++)
+        if (policies[i] < TD_AUTOCAST_AS_IT_IS || policies[i] > TD_AUTOCAST_UNSAFE)
+            return td_error(TD_E_VALUE, "autocast: there is no policy %d", (int)policies[i]);
     if (traits.flags & ~(uint32_t)TD_OP_TRAITS)
         return td_error(TD_E_VALUE, "td_op_set_traits: flags but promotes, linear and knows_bits follow from the schema of %s", op->info.name);
     if (traits.batch && (read_batch(traits.batch, &batching) || check_batch(op, &batching)))
@@ -136,5 +138,5 @@ int td_op_set_traits(const td_op *op, const td_op_traits *given)
     __atomic_store_n(&row->info.flags, (row->info.flags & ~(uint32_t)TD_OP_TRAITS) | traits.flags, __ATOMIC_RELAXED);
     if (batching.rule)
         __atomic_store_n(&row->batching, &r->batching, __ATOMIC_RELEASE);
-    return traits.autocast && !td_op_has_kernel(op, TD_KEY_AUTOCAST, TD_CPU) ? td_autocast_register(op) : 0;
+    return (traits.autocast || traits.autocast_devices) && !td_op_has_kernel(op, TD_KEY_AUTOCAST, TD_CPU) ? td_autocast_register(op) : 0;
 }

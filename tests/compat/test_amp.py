@@ -1,5 +1,7 @@
 """autocast's lists of operators on the CPU, its modes, and GradScaler."""
+import pathlib
 import pickle
+import re
 
 import pytest
 
@@ -173,3 +175,21 @@ def test_gradients_are_unscaled_in_place(lib):
     assert grads[0].tolist() == [2, 2] and found.item() == 1
     scale, count = lib.tensor([4.0]), lib.tensor([1], dtype=lib.int32)
     assert lib._amp_update_scale_(scale, count, lib.zeros(1), 2.0, 0.5, 2).item() == 8 and count.item() == 0
+
+
+# What PyTorch runs below these, or by other names, isn't there.
+BELOW = {"_convolution", "_convolution.deprecated", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "_scaled_dot_product_flash_attention"}
+
+
+def test_the_list_for_devices_is_that_for_cuda():
+    tede, torch = pytest.importorskip("tede"), pytest.importorskip("torch")
+    header = pathlib.Path(torch.__file__).parent / "include/ATen/autocast_mode.h"
+    lines = re.sub(r"\\\s*\n", " ", header.read_text())
+    expected = {"norm.Scalar": "fp32", "norm.ScalarOpt_dim": "fp32", "binary_cross_entropy": "unsafe"}
+    for macro, policy in (("LOWER_PRECISION_FP", "lower_precision"), ("FP32", "fp32"), ("FP32_SET_OPT_DTYPE", "fp32"), ("PROMOTE", "promote")):
+        names = re.findall(r"_\(([\w, ]+)\)", re.search(rf"AT_FORALL_{macro}\(_\)(.*)", lines)[1])
+        expected |= {".".join(re.split(r",\s*", name)): policy for name in names}
+    assert len(expected) > 100
+    for name in expected.keys() - BELOW:
+        policy = tede._C._op_traits(f"aten::{name}")["autocast"]
+        assert (policy or "").rpartition("devices: ")[2] == expected[name], name

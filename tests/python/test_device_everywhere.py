@@ -193,6 +193,27 @@ def test_autocast_casts_operands_of_its_device(toy):    # noqa: F811
     assert tede.amp.is_autocast_available("toy") and tede.toy.get_amp_supported_dtype()
 
 
+def test_autocast_has_another_list_on_devices(toy):     # noqa: F811
+    """PyTorch's for CUDA, not that for the CPU."""
+    F = tede.nn.functional
+    here = tede.rand(2, 3, 8, 8).bfloat16()
+    there = here.to("toy")
+    weight = tede.ones(3, 3, 3, 3, device="toy")
+    with tede.autocast("toy", dtype=tede.bfloat16), tede.autocast("cpu", dtype=tede.bfloat16):
+        for call in (tede.exp, lambda x: tede.softmax(x, 1), lambda x: x.pow(2), lambda x: x.sum(), lambda x: tede.cumsum(x, 0)):
+            assert (call(here).dtype, call(there).dtype) == (tede.bfloat16, tede.float32)
+        for call in (lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"), lambda x: F.adaptive_avg_pool3d(x, 2)):
+            assert (call(here).dtype, call(there).dtype) == (tede.float32, tede.bfloat16)
+        assert tede.addcmul(there, there, there.float()).dtype is tede.float32
+        assert tede.addcmul(there, there, there).dtype is tede.bfloat16
+        assert F.conv2d(there.float(), weight, padding="same").dtype is tede.bfloat16       # made of conv2d
+        for x in (there, there.double()):
+            with pytest.raises(RuntimeError, match="binary_cross_entropy is unsafe to autocast"):
+                F.binary_cross_entropy(x, x)
+        assert F.binary_cross_entropy(here, here).dtype is tede.float32
+        assert F.binary_cross_entropy_with_logits(there, there).dtype is tede.float32
+
+
 def test_scaled_gradients(toy):                         # noqa: F811
     layer = tede.nn.Linear(2, 1).to("toy")
     optimizer, scaler = tede.optim.SGD(layer.parameters(), lr=0.1), tede.amp.GradScaler("toy", init_scale=4.)
