@@ -237,6 +237,8 @@ TD_TEST(special_functions_at_their_special_points)
     CHECK_NEAR(td_zeta_f64(3, -20.25), -62.01139276237192, 2e-14);
     CHECK_NEAR(td_zeta_f64(4, -20.25), 259.757538823981699, 2e-13);
     CHECK_NEAR(td_zeta_f64(5, -1000.75), 1020.06561595093843, 1e-12);
+    CHECK(td_zeta_f64(INFINITY, -20.5) == INFINITY && td_zeta_f64(1e20, -20.5) == INFINITY && td_zeta_f64(3, INFINITY) == 0);
+    CHECK_NEAR(td_zeta_f64(101, -20.25), td_zeta_f64(101, -9.25), 1e44);
     CHECK_NEAR(td_zeta_f64(2, -1e12 - 0.5), 9.869604401088358, 5e-15);    /* in no more steps */
     CHECK(td_ldexp_f32(3, 2) == 12 && td_ldexp_f64(1, -1074) == 0x1p-1074 && isinf(td_ldexp_f32(1e-30f, 130)));
 }

@@ -899,8 +899,10 @@ static inline double td_zeta_f64(double s, double q)
             return TD_INF;
         if (s != floor(s))
             return TD_NAN;
-        if (q < -10.0) {
-            double right = q - floor(q);
+        double right = q - floor(q);
+        if (q < -10.0 && s > 100.0) {
+            q = right - 10.0;               /* what is left of it is lost beside the terms around zero */
+        } else if (q < -10.0) {
             double below = td_zeta_f64(s, 1.0 - right) - td_zeta_f64(s, 1.0 - q);
             return td_zeta_f64(s, right) + (fmod(s, 2.0) != 0 ? -below : below);
         }
@@ -928,12 +930,9 @@ static inline double td_zeta_f64(double s, double q)
     }
     return sum;
 }
-/* zeta(2, x), left of 1/2 by reflection: psi1(x) = (pi / sin(pi x))^2 - psi1(1 - x).  Zero at infinity, where the
- * zeta function's own sum is NaN, as in PyTorch. */
+/* zeta(2, x), left of 1/2 by reflection: psi1(x) = (pi / sin(pi x))^2 - psi1(1 - x). */
 static inline double td_trigamma_f64(double x)
 {
-    if (x == TD_INF)
-        return 0;
     double s = td_sinpi_f64(x);
     return x < 0.5 ? TD_PI * TD_PI / (s * s) - td_zeta_f64(2.0, 1.0 - x) : td_zeta_f64(2.0, x);
 }
