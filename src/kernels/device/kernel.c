@@ -15,6 +15,26 @@ typedef struct kernel_key {
 
 typedef struct text_of { const td_launch_of *launch; int n_types, n_numbers, lanes; } text_of;
 
+/* The text without its other kernels, which would take most of a compiler's time; owned.  A kernel begins at a line with KERNEL, has its name in
+ * front of its first buffer, and ends at a line with a brace. */
+static char *text_for(const char *source, const char *kernel)
+{
+    const size_t length = strlen(kernel);
+    char *text = malloc(strlen(source) + 1), *to = text;
+    if (!text)
+        return td_fail(TD_E_MEMORY, "no memory for a kernel's text");
+    for (const char *at = source; *at;) {
+        const char *begin = strstr(at, "\nKERNEL "), *arguments = begin ? strstr(begin, "(BUFFER(") : NULL;
+        const char *end = arguments ? strstr(arguments, "\n}\n") : NULL, *next = end ? end + 2 : at + strlen(at);
+        const bool wanted = !end || (arguments[-1 - (ptrdiff_t)length] == ' ' && !strncmp(arguments - length, kernel, length));
+        const size_t n = (size_t)((wanted ? next : begin) - at);
+        memcpy(to, at, n);
+        to += n, at = next;
+    }
+    *to = 0;
+    return text;
+}
+
 static char *print_source(td_device device, const void *context)
 {
     const text_of *of = context;
@@ -22,8 +42,10 @@ static char *print_source(td_device device, const void *context)
     td_source_number numbers[TD_LAUNCH_NUMBERS + 1];
     memcpy(numbers, of->launch->numbers, sizeof of->launch->numbers);
     numbers[of->n_numbers] = (td_source_number){"WIDTH", of->lanes};
-    return properties ? td_source_print((td_dialect)properties->dialect, of->n_types, of->launch->types, of->n_numbers + 1, numbers, of->launch->source)
-                      : NULL;
+    char *text = properties ? text_for(of->launch->source, of->launch->kernel) : NULL;
+    char *source = text ? td_source_print((td_dialect)properties->dialect, of->n_types, of->launch->types, of->n_numbers + 1, numbers, text) : NULL;
+    free(text);
+    return source;
 }
 
 /* Doubles are optional in OpenCL; complex numbers have no type in OpenCL C and CUDA C. */
@@ -116,8 +138,11 @@ td_rows td_launch_rows(td_device device, int64_t rows, int64_t n, int most, td_t
     if (lanes < 1)
         return of;
     const int64_t packs = n / of.pack, held = most / of.pack;
-    while (of.team < lanes && (of.team < 32 ? of.team < packs : of.team * held < packs))
-        of.team *= 2;
+    /* Few sizes, so that there are few kernels to compile. */
+    while (of.team < lanes && (of.team < 32 ? of.team < packs : of.team * held < packs)) {
+        const int next = of.team == 1 ? 8 : of.team == 8 ? 32 : lanes;
+        of.team = next < lanes ? next : lanes;
+    }
     const int64_t each = (packs + of.team - 1) / of.team;
     of.held = each <= held ? (int)td_power_from(each) : 0;
     of.groups = td_launch_many(device, (rows * of.team + lanes - 1) / lanes);

@@ -81,15 +81,13 @@ KERNEL norm_rows(BUFFER(x), BUFFER(weight), BUFFER(bias), BUFFER(y), BUFFER(mean
         C_C m = 0, squares = 0;
         KEPT(e)
         KEEP(e, from)
-        if (v.mean) {
-            EACH_PACK(k, i, packs) {
-                READ(e, from)
-                EACH_OF_PACK(j)
-                    m += OF(e);
-            }
-            TEAM_FOLD(room, m, PLUS);
-            m /= (C_C)v.n;
+        EACH_PACK(k, i, packs) {
+            READ(e, from)
+            EACH_OF_PACK(j)
+                m += OF(e);
         }
+        TEAM_FOLD(room, m, PLUS);
+        m = v.mean ? m / (C_C)v.n : (C_C)0;
         EACH_PACK(k, i, packs) {
             READ(e, from)
             EACH_OF_PACK(j)
