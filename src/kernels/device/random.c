@@ -6,8 +6,8 @@
  * distributions: blocks of 256 threads, one for each element as long as there are no more than a GPU of 132 multiprocessors with 2048
  * threads runs at a time (an H100); element i is then the first number of thread i.  Of more elements a thread has several, so many threads
  * apart.  The number of threads is part of the stream, not of how it is computed, so all devices draw the same; PyTorch's depends on the GPU.
- * What is drawn otherwise than there: bernoulli with probabilities for each element (the same layout as all others), randperm, and multinomial
- * with replacement. */
+ * What is drawn otherwise than there: bernoulli with probabilities for each element (the same layout as all others), randperm, multinomial with
+ * replacement, and dropout of halves, of which a thread has eight neighbours there, with numbers that the next call may use again. */
 #include "calls_kernels_device_random.h"
 #include <math.h>
 #include "base/random.h"

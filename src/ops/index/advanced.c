@@ -151,7 +151,8 @@ typedef struct indexed {
     td_tensor *at[TD_MAX_DIMS + 1];          /* owned int64 tensors, NULL for whole dimensions */
     int        rank;                         /* of the index points */
     int64_t    points[TD_MAX_DIMS];
-    td_tensor *offsets;                      /* bytes, contiguous, of the points' shape */
+    td_tensor *offsets;                      /* in units, contiguous, of the points' shape */
+    int64_t    unit;                         /* bytes; on a device up to 16, as far as they divide all offsets, so that it may move packs */
     td_picking    pick;                         /* sizes, far, along and the offsets filled in */
 } indexed;
 
@@ -244,7 +245,7 @@ static int refuse_mask(const char *op, const char *dtype)
     return td_error(TD_E_RUNTIME, "%s only supports boolean masks, but got mask with dtype %s", op, dtype);
 }
 
-/* The byte offset of each index point: the sum over indexed dimensions of (index, counted from the end if negative) times
+/* The offset of each index point: the sum over indexed dimensions of (index, counted from the end if negative) times
  * the stride. All bounds are checked here, so the kernel runs with range = limit = 0. If there are no points, nothing is
  * read through the indices and their bounds are not checked. */
 static int fold_offsets(indexed *x, const td_tensor *self)
@@ -267,6 +268,10 @@ static int fold_offsets(indexed *x, const td_tensor *self)
     if (!x->offsets || self->device.type == TD_META)
         return x->offsets ? 0 : -1;
     int64_t *to = (int64_t *)x->offsets->data;
+    x->unit = self->device.type == TD_CPU ? 1 : 16;
+    for (int d = 0; d < x->n; d++)
+        while (x->at[d] && self->strides[d] * td_itemsize(self) % x->unit)
+            x->unit /= 2;
     if (td_fill_value(x->offsets, td_int(0)))
         return -1;
     for (int d = 0; d < x->n; d++) {
@@ -284,7 +289,7 @@ static int fold_offsets(indexed *x, const td_tensor *self)
         TD_AUTO td_tensor *dense = wide ? td_make_contiguous(wide) : NULL;
         if (!dense)
             return -1;
-        if (dense->device.type != TD_CPU && td_index_fold_on_device(x->offsets, dense, size, reach))
+        if (dense->device.type != TD_CPU && td_index_fold_on_device(x->offsets, dense, size, reach / x->unit))
             return -1;
         const int64_t *from = (const int64_t *)dense->data;
         for (int64_t i = 0; dense->device.type == TD_CPU && i < dense->numel; i++)
@@ -313,7 +318,7 @@ static int resolve(indexed *x, td_tensor *self, int64_t n, td_tensor *const *ind
     bool together = last - first + 1 == inside;
     td_picking *p = &x->pick;
     memset(p, 0, offsetof(td_picking, sizes));
-    p->dtype = (td_dtype)self->dtype, p->reach = 1, p->range = p->limit = 0, p->outside = false;
+    p->dtype = (td_dtype)self->dtype, p->reach = x->unit, p->range = p->limit = 0, p->outside = false;
     p->of[0] = self, p->of[2] = x->offsets, p->far_data = self->data, p->far_bytes = td_mul_saturated(self->numel, td_itemsize(self)), p->index = (const int64_t *)x->offsets->data;
     for (int d = together && first >= 0 ? 0 : -1; d < x->n || (d == x->n && first < 0); d++) {
         if (d == (together && first >= 0 ? first : -1)) {

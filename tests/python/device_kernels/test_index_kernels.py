@@ -101,3 +101,12 @@ def test_errors_come_at_the_call(device):
     with pytest.raises(IndexError, match="The shape of the mask"):
         x[tede.ones(3, dtype=tede.bool, device=device)]
     assert x.eq(0).all()
+
+
+def test_places_of_any_alignment(agrees):
+    """Offsets of indices are counted in units that divide all of them: rows of 16, 8, 4 and 2 bytes, reversed, expanded."""
+    x, i, j = tede.randn(50, 256), tede.randint(-50, 50, (30,)), tede.randint(0, 256, (30,))
+    for pick in (lambda x, i, j: x[i], lambda x, i, j: x[i, j], lambda x, i, j: x[:, j], lambda x, i, j: x.half()[i, 1:], lambda x, i, j: x.t()[j],
+                 lambda x, i, j: x[:1].expand(50, 256)[i], lambda x, i, j: x.flip(0)[i], lambda x, i, j: x[1:, 1:255][i % 49],
+                 lambda x, i, j: x.index_put((i, j), x[:30, 0], accumulate=True), lambda x, i, j: x.index_put((tede.arange(30, device=x.device),), x[-30:])):
+        agrees(pick, x, i, j)
