@@ -254,12 +254,15 @@ PYTHON = {
 
 
 def named_operators(path, known):
-    """Of a module: the literals in comparisons with some name, and the members of tables, of which three or more are operators."""
+    """Of a module: the literals in comparisons with some name, and the members of tables, of which three or more are operators; its public names
+    (__all__) say nothing about behaviour."""
     def names(node):
         found = [c.value.removeprefix('aten::') for c in ast.walk(node) if isinstance(c, ast.Constant) and isinstance(c.value, str)]
         return {name for name in found if name.partition('.')[0] in known}
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    module = ast.parse(path.read_text())
+    module.body = [s for s in module.body if not (isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == '__all__')]
+    for node in ast.walk(module):
         table = node.keys if isinstance(node, ast.Dict) else getattr(node, 'elts', [])
         found_here = {name for key in table if isinstance(key, ast.Constant) for name in names(key)}
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == 'split':
