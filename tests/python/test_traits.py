@@ -235,10 +235,8 @@ PYTHON = {
     '_storage.py': 'methods of the old typed storages, some of which are called as operators are',
     '_tensor.py': 'methods of Tensor that are written in Python',
     'array_api.py': 'the names of the array API standard',
-    'distributions/constraints.py': '__all__: constraints, some of which are called as operators are',
     'fx/graph.py': "Python's own operators, by the method that a Proxy has for each",
     'fx/proxy.py': "Python's own operators, by the method that a Proxy has for each",
-    'masked/__init__.py': '__all__ of tede.masked',
     'masked/_ops.py': 'the functions of tede.masked and the neutral element of each',
     'masked/_sparse.py': 'the functions of tede.masked that reduce sparse tensors',
     'masked/maskedtensor.py': 'the operators that PyTorch documents for MaskedTensor: it refuses all others',
@@ -247,7 +245,6 @@ PYTHON = {
     'nn/init.py': 'nonlinearities that calculate_gain takes',
     'nn/modules/__init__.py': 'the modules of tede.nn.modules, by file',
     'overrides.py': 'get_ignored_functions(): functions over no tensor',
-    'special.py': 'the names of tede.special',
     '_decompositions.py': 'the rules that entries name in `decompose`, whose names are those of the operators that they stand for',
     'utils/data/sampler.py': 'functions that are taken from the extension under other names',
 }
