@@ -175,8 +175,9 @@ def test_packs_and_what_lies_between_them(agrees, dtype):
     x = (tede.randn(24, 1040) * 9).round().to(dtype)
     x[3, 1038], x[20, 5] = 100, 100
     flat = x.flatten()
-    for view in (x, x[:, 1:], x[:, :1037], x[:, 16:19], x[1::2, 16:], x.view(4, 6, 1040)[:, 1:4, :1024], flat[3:1003].view(10, 100),
-                 x.view(24, 65, 16).transpose(0, 1)):
+    views = (x, x[:, 1:], x[:, :1037], x[:, 16:19], x[1::2, 16:], x.view(4, 6, 1040)[:, 1:4, :1024], flat[3:1003].view(10, 100),
+             x.view(24, 65, 16).transpose(0, 1))
+    for view in views if dtype == tede.bfloat16 else views[:3]:         # a device compiles for each, which takes most of the time
         for dim in range(view.ndim):
             agrees(lambda x: (tede.sum(x, dim), tede.amax(x, dim), tede.argmax(x, dim)), view, rtol=1e-2)
             if dtype != tede.int16:

@@ -880,9 +880,8 @@ TD_MATHS double td_digamma_f64(double x)
 }
 
 /* Hurwitz's zeta function by Euler and Maclaurin's summation: terms up to 10, then integral and corrections, with
- * B(2j) / (2j)! as coefficients.  Far left of zero the terms would be as many as q is large: those below zero are the
- * difference of two sums over their absolute values.  Scalar. */
-static inline double td_zeta_f64(double s, double q)
+ * B(2j) / (2j)! as coefficients.  s > 1; q is no pole. */
+static inline double td_zeta_sum_f64(double s, double q)
 {
     static const double bernoulli[] = {
         1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0,
@@ -890,23 +889,6 @@ static inline double td_zeta_f64(double s, double q)
         -174611.0 / 802857662698291200000.0, 77683.0 / 14101100039391805440000.0,
         -236364091.0 / 1693824136731743669452800000.0,
     };
-    if (s == 1)
-        return TD_INF;
-    if (s < 1 || s != s || q != q)
-        return TD_NAN;
-    if (q <= 0) {
-        if (q == floor(q))
-            return TD_INF;
-        if (s != floor(s))
-            return TD_NAN;
-        double right = q - floor(q);
-        if (q < -10.0 && s > 100.0) {
-            q = right - 10.0;               /* what is left of it is lost beside the terms around zero */
-        } else if (q < -10.0) {
-            double below = td_zeta_f64(s, 1.0 - right) - td_zeta_f64(s, 1.0 - q);
-            return td_zeta_f64(s, right) + (fmod(s, 2.0) != 0 ? -below : below);
-        }
-    }
     double sum = 0, a = q;
     for (int i = 0; i < 10 || a <= 10.0; i++, a += 1.0) {
         double term = pow(a, -s);
@@ -929,6 +911,29 @@ static inline double td_zeta_f64(double s, double q)
         k += 2.0;
     }
     return sum;
+}
+/* Far left of zero the terms would be as many as q is large: those below zero are the difference of two sums over their absolute
+ * values.  Scalar. */
+static inline double td_zeta_f64(double s, double q)
+{
+    if (s == 1)
+        return TD_INF;
+    if (s < 1 || s != s || q != q)
+        return TD_NAN;
+    if (q <= 0) {
+        if (q == floor(q))
+            return TD_INF;
+        if (s != floor(s))
+            return TD_NAN;
+        double right = q - floor(q);
+        if (q < -10.0 && s > 100.0) {
+            q = right - 10.0;               /* what is left of it is lost beside the terms around zero */
+        } else if (q < -10.0) {
+            double below = td_zeta_sum_f64(s, 1.0 - right) - td_zeta_sum_f64(s, 1.0 - q);
+            return td_zeta_sum_f64(s, right) + (fmod(s, 2.0) != 0 ? -below : below);
+        }
+    }
+    return td_zeta_sum_f64(s, q);
 }
 /* zeta(2, x), left of 1/2 by reflection: psi1(x) = (pi / sin(pi x))^2 - psi1(1 - x). */
 static inline double td_trigamma_f64(double x)
