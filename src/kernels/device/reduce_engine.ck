@@ -96,10 +96,21 @@ KERNEL reduce_columns(BUFFER(x), BUFFER(y), BUFFER(z), BUFFER(partial), VALUES(r
                     a[j] = TAKEN(a[j], p[0].at[j], i);
             }
         }
+        /* Outputs of a pack are neighbours along the last dimension: their places are found once. */
+        int64_t to = 0, to2 = 0;
+        if (OWN_TEAM == 0 && output < v.kept.count) {
+            ADD_OFFSET(to, v.kept, 1, output);
+            ADD_OFFSET(to2, v.kept, 2, output);
+        }
+        const int64_t next = PACK > 1 ? v.kept.strides[1][v.kept.ndim - 1] : 0, next2 = PACK > 1 ? v.kept.strides[2][v.kept.ndim - 1] : 0;
         EACH_OF_PACK(j) {
             FOLD_LANES(room, a[j], joined, WIDTH, TEAM);
-            if (OWN_TEAM == 0 && output < v.kept.count)
-                KEEP(output + j, part, a[j]);
+            if (OWN_TEAM == 0 && output < v.kept.count) {
+                if (v.parts > 1)
+                    AT(state, partial)[part * v.kept.count + output + j] = a[j];
+                else
+                    FINISH(a[j], AT(B, y) + to + j * next, AT(D, z) + to2 + j * next2);
+            }
         }
     }
 }

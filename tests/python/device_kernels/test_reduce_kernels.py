@@ -177,11 +177,12 @@ def test_packs_and_what_lies_between_them(agrees, dtype):
     flat = x.flatten()
     views = (x, x[:, 1:], x[:, :1037], x[:, 16:19], x[1::2, 16:], x.view(4, 6, 1040)[:, 1:4, :1024], flat[3:1003].view(10, 100),
              x.view(24, 65, 16).transpose(0, 1))
-    for view in views if dtype == tede.bfloat16 else views[:3]:         # a device compiles for each, which takes most of the time
+    # A device compiles for each, which takes most of the time: all views for one dtype, all folds for another.
+    for view in views if dtype == tede.bfloat16 else views[:2]:
         for dim in range(view.ndim):
-            agrees(lambda x: (tede.sum(x, dim), tede.amax(x, dim), tede.argmax(x, dim)), view, rtol=1e-2)
-            if dtype != tede.int16:
-                agrees(lambda x: tede.var(x, dim), view, rtol=2e-2)
-        agrees(lambda x: (tede.sum(x, (0, -1)), tede.amin(x)), view, rtol=1e-2)
+            agrees(lambda x: tede.sum(x, dim), view, rtol=1e-2)
+            if dtype == tede.float32:
+                agrees(lambda x: (tede.amax(x, dim), tede.argmax(x, dim), tede.var(x, dim)), view, rtol=2e-2)
+        agrees(lambda x: tede.sum(x, (0, -1)), view, rtol=1e-2)
     for view in (flat, flat[1:], flat[:-3], flat[5:15]):
-        agrees(lambda x: (tede.sum(x), tede.max(x), tede.argmax(x), tede.argmin(x)), view, rtol=1e-2)
+        agrees(lambda x: (tede.sum(x), tede.argmin(x)), view, rtol=1e-2)
