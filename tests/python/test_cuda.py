@@ -269,7 +269,8 @@ def test_without_a_compiler_the_extra_is_named(fake, tmp_path):
     shutil.copy(config.folder("lib") + "/tede/cuda.so", tmp_path)            # not beside site-packages/nvidia
     fake(f"""
         os.environ["TEDE_CUDA_PATH"] = {str(tmp_path)!r}
-        os.symlink({"FAKE"!r} if False else fake._name, {str(tmp_path / "libcuda.so.1")!r})
+        os.symlink(fake._name, {str(tmp_path / "libcuda.so.1")!r})
+        tede._C._set_search_path("")
         tede.load_device({str(tmp_path / "cuda.so")!r})
         x = tede.empty(3, device="cuda")
         raises(RuntimeError, "libnvrtc.so.12 isn't found", lambda: x + 1)
@@ -664,6 +665,8 @@ def test_libraries_are_found_where_pip_puts_them(fake, tmp_path, layout):
     files = {"cu12": ("cuda_nvrtc/lib/libnvrtc.so.12", "cublas/lib/libcublas.so.12"), "cu13": ("cu13/lib/libnvrtc.so.13", "cu13/lib/libcublas.so.13")}[layout]
     if ctypes.util.find_library("nvrtc"):
         pytest.skip("the loader finds an NVRTC")
+    from tede import config
+    shutil.copy(config.folder("lib") + "/tede/cuda.so", tmp_path)            # not beside site-packages/nvidia
     fake(f"""
         site, driver = {str(tmp_path / "site")!r}, {str(tmp_path / "driver")!r}
         for path in {[*files, "cudnn/lib/libcudnn.so.9"]!r}:
@@ -673,6 +676,7 @@ def test_libraries_are_found_where_pip_puts_them(fake, tmp_path, layout):
         os.symlink(fake._name, driver + "/libcuda.so.1")
         os.environ["TEDE_CUDA_PATH"] = driver
         tede._C._set_search_path(f"/nowhere:{{site}}")
+        tede.load_device({str(tmp_path / "cuda.so")!r})
         x, w = tede.ones(1, 2, 4, 4, device="cuda"), tede.ones(1, 2, 3, 3, device="cuda")
         assert (x + 1).sum().item() == 64 and (x @ x).sum().item() == 128 and tede.nn.functional.conv2d(x, w).sum().item() == 72
         assert count("products") == 1 and count("convolutions") == 1 and tede.backends.cudnn.version() == 99999
