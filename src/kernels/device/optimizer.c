@@ -28,7 +28,7 @@ static int check_lists(const char *op, int64_t n, const int64_t *counts, int lis
 }
 
 /* Steps that wait to be launched together: with the same numbers, but for the size, the same dtype, on one device. */
-typedef struct waiting { many_values v; int64_t groups; td_dtype dtype; td_tensor *some; } waiting;
+typedef struct waiting { many_steps v; int64_t groups; td_dtype dtype; td_tensor *some; } waiting;
 
 static td_launch_of launch_of(const call *c, td_dtype dtype, bool many)
 {
@@ -115,7 +115,7 @@ static int step(const call *c, waiting *w, td_tensor *param, td_tensor *grad, td
     td_launch_of launch = launch_of(c, dtype, false);
     launch.values = &v, launch.size = sizeof v, launch.groups = td_launch_groups(param->device, v.n);
     const td_device_properties *device = td_device_known(param->device);
-    bool together = device && device->dialect != TD_DIALECT_OPENCL && v.n && (!counted || counted == count);
+    bool together = device && device->dialect == TD_DIALECT_CUDA && v.n && (!counted || counted == count);
     int status = device ? 0 : -1, n = 0;
     for (int i = 0; i < 2 + STATES && !status; i++) {
         if (!(c->takes >> i & 1))

@@ -16,15 +16,15 @@ typedef struct step_values { int64_t n, has, lr, decay, eps, one, two, log_one, 
 /* Parameters of a launch, with groups from starts[i] to starts[i + 1]: 4 KB are what CUDA passes by value.  Addresses in the order of the
  * kernels' buffers, up to the step. */
 enum { STEP_BUFFERS = 6, STEP_MANY = 56 };
-typedef struct many_values { step_values all; int64_t count, starts[STEP_MANY + 1], n[STEP_MANY]; uint64_t address[STEP_BUFFERS][STEP_MANY]; } many_values;
+typedef struct many_steps { step_values all; int64_t count, starts[STEP_MANY + 1], n[STEP_MANY]; uint64_t address[STEP_BUFFERS][STEP_MANY]; } many_steps;
 
 #ifndef TD_HOST
 #if MANY
-#define KERNEL_OF(name, ...) KERNEL name(BUFFER(some), BUFFER(rate), BUFFER(scale_of), BUFFER(found), VALUES(many_values, many))
+#define KERNEL_OF(name, ...) KERNEL name(BUFFER(some), BUFFER(rate), BUFFER(scale_of), BUFFER(found), VALUES(many_steps, many))
 #define OWN(k, x) char *const x##_base = (char *)(size_t)many.address[k][own_];
 /* The own parameter by bisection. */
 #define UNPACK_STEP                                                     \
-    UNPACK(many_values, many)                                           \
+    UNPACK(many_steps, many)                                           \
     int own_ = 0;                                                       \
     for (int end_ = (int)many.count; end_ - own_ > 1;) {                \
         const int middle_ = (own_ + end_) / 2;                          \

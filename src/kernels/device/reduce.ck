@@ -135,7 +135,7 @@ static state taken(state a, A raw, int64_t at)
 {
     const C_C x = (C_C)A_LOAD(raw), off = x - a.mean;
     a.count += 1;
-    a.mean += off / a.count;
+    a.mean += off / a.count + (a.count > 1 ? off - off : (C_C)0);       /* no mean beside infinity */
     a.squares += off * (x - a.mean);
     return a;
 }

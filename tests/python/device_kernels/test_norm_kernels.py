@@ -88,7 +88,8 @@ def test_rows_in_packs(agrees, dtype, n):
 def test_planes_in_packs(agrees, plane):
     shape = (5, 6, *plane)
     x, n = tede.randn(30 * math.prod(plane) + 1), 30 * math.prod(plane)
+    near = {"rtol": 1e-4, "atol": 1e-4 + 3e-8 * 5 * math.prod(plane)}        # the gradient of a weight is a sum of terms of both signs
     for at in (0, 1):
-        agrees(lambda x, w, b: F.batch_norm(x, None, None, w, b, True), x[at:at + n].view(shape).detach().requires_grad_(), rand(6), rand(6), **close)
-        agrees(lambda x, w, b: F.group_norm(x, 3, w, b), x[at:at + n].view(shape).detach().requires_grad_(), rand(6), rand(6), **close)
+        agrees(lambda x, w, b: F.batch_norm(x, None, None, w, b, True), x[at:at + n].view(shape).detach().requires_grad_(), rand(6), rand(6), **near)
+        agrees(lambda x, w, b: F.group_norm(x, 3, w, b), x[at:at + n].view(shape).detach().requires_grad_(), rand(6), rand(6), **near)
     agrees(lambda x: F.batch_norm(x, None, None, None, None, True), x[:n].to(tede.bfloat16).view(shape), rtol=2e-2, atol=2e-2)

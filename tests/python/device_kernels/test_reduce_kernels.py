@@ -40,8 +40,9 @@ def quiet():
 @pytest.mark.parametrize("shape, dim", SHAPES)
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats_of_any_shape(agrees, name, shape, dim):
+    near = {"rtol": 1e-4, "atol": 1e-4 + 5e-9 * math.prod(shape)}           # terms of both signs, which one work item may add alone
     for keepdim in (False, True):
-        agrees(lambda x: FLOATS[name](x, dim=dim, keepdim=keepdim), tede.randn(shape, requires_grad=math.prod(shape) > 0), **close)
+        agrees(lambda x: FLOATS[name](x, dim=dim, keepdim=keepdim), tede.randn(shape, requires_grad=math.prod(shape) > 0), **near)
 
 
 @pytest.mark.parametrize("shape, dim", SHAPES)
