@@ -19,6 +19,12 @@ def device():
     return name
 
 
+@pytest.fixture(autouse=True)
+def seeded():
+    """The same numbers in any order of the tests."""
+    tede.manual_seed(0)
+
+
 def to(x, device):
     return tede.utils._pytree.tree_map(lambda t: t.detach().to(device).requires_grad_(t.requires_grad) if isinstance(t, tede.Tensor) else t, x)
 

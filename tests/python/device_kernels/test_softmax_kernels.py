@@ -47,7 +47,8 @@ def test_out_and_forms(agrees):
 @pytest.mark.parametrize("n", [8, 10, 64, 1023, 1024, 8192, 9000])
 def test_rows_in_packs(agrees, dtype, n):
     """Rows that are kept and longer ones, that begin at multiples of 16 bytes or don't."""
-    close = {"rtol": 2e-2, "atol": 2e-2} if dtype == tede.bfloat16 else {}
+    # The gradient of log_softmax takes exp() of an output near -9 times the sum of n slopes from one of them: what rounding left in both stays.
+    close = {tede.bfloat16: {"rtol": 2e-2, "atol": 2e-2}, tede.float32: {"atol": 1e-5}}.get(dtype, {})
     x = tede.randn(3 * n + 1).to(dtype)
     x[n // 2], x[2 * n] = -math.inf, math.nan
     for view in (x[:-1], x[1:]):
