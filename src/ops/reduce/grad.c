@@ -71,8 +71,7 @@ td_tensor *td_op_mean_backward(td_tensor *grad, int64_t n_shape, const int64_t *
 
 static td_tensor *reversed(td_tensor *x, int64_t dim) { return td_slice_tensor(x, dim, NULL, NULL, -1); }
 
-/* Products of what is before each element along a dimension: cumprod, one step later, starting with 1. */
-static td_tensor *product_before(td_tensor *x, int64_t dim)
+td_tensor *td_product_before(td_tensor *x, int64_t dim)
 {
     int64_t n = x->sizes[dim];
     TD_AUTO td_tensor *first = td_narrow(x, dim, 0, 1);
@@ -86,16 +85,14 @@ static td_tensor *product_before(td_tensor *x, int64_t dim)
  * as prefix products of the reversed tensor. */
 static td_tensor *product_of_others(td_tensor *x, int64_t dim)
 {
-    TD_AUTO td_tensor *before = product_before(x, dim);
+    TD_AUTO td_tensor *before = td_product_before(x, dim);
     TD_AUTO td_tensor *backwards = reversed(x, dim);
-    TD_AUTO td_tensor *behind = backwards ? product_before(backwards, dim) : NULL;
+    TD_AUTO td_tensor *behind = backwards ? td_product_before(backwards, dim) : NULL;
     TD_AUTO td_tensor *after = behind ? reversed(behind, dim) : NULL;
     return td_mul(before, after);
 }
 
-/* Whether the general formula is needed, which is right for all values but slower. Where elements can't be read (vmap) the
- * answer is yes; on meta either has the right shape, and the answer is no. */
-static int has_zeros(td_tensor *x, bool *answer)
+int td_may_have_zeros(td_tensor *x, bool *answer)
 {
     td_scalar value = td_bool(x->device.type == TD_META);
     if (!td_hides_values(x)) {
@@ -119,7 +116,7 @@ td_tensor *td_op_prod_backward(td_tensor *grad, td_tensor *self, td_tensor *resu
         return td_mul(wide, none);      /* a result that depends on self, for second gradients */
     }
     bool zeros;
-    if (has_zeros(self, &zeros))
+    if (td_may_have_zeros(self, &zeros))
         return NULL;
     TD_AUTO td_tensor *whole = td_restore_dims(grad, self->ndim, dim ? 1 : -1, dim, keepdim);
     TD_AUTO td_tensor *others = NULL;

@@ -15,6 +15,12 @@ int td_reduce_spec(td_spec *spec, const td_tensor *x, const bool *mask, bool kee
 /* How many elements fold into one. */
 int64_t td_reduce_count(const td_tensor *x, const bool *mask);
 
+/* Products of what is before each element along a dimension: cumprod, one step later, starting with 1. */
+td_tensor *td_product_before(td_tensor *x, int64_t dim);
+/* Whether a gradient of products needs the general formula, which is right for all values but slower. Where elements can't be
+ * read (vmap) the answer is yes; on meta either has the right shape, and the answer is no. */
+int td_may_have_zeros(td_tensor *x, bool *answer);
+
 /* x times, plus and compared with a number. It counts as a Python number in type promotion (td_wrapped_number), so float32
  * stays float32. */
 static inline td_tensor *td_mul_number(td_tensor *x, double number)

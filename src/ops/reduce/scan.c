@@ -89,21 +89,17 @@ td_tensor *td_op_shift_along(td_tensor *self, int64_t dim, bool back)
 }
 
 /* d out[k] / d x[i] is the product of all x[j], j <= k, but x[i]: what is before i, times a sum over k >= i that obeys a
- * linear recurrence. Where there are no zeros, running sums of grad * result, divided by x, do it. Elements that can't be
- * read (vmap) may be zeros; on meta only the shape matters. */
+ * linear recurrence. Where there are no zeros, running sums of grad * result, divided by x, do it. */
 td_tensor *td_op_cumprod_backward(td_tensor *grad, td_tensor *self, td_tensor *result, int64_t dim)
 {
     TD_AUTO td_tensor *x = self->dtype == grad->dtype ? td_tensor_retain(self) : td_to(self, (td_dtype)grad->dtype);
     if (!x || self->numel <= 1 || self->ndim == 0)
         return x ? td_tensor_retain(grad) : NULL;
-    td_scalar all = td_bool(self->device.type == TD_META);
-    if (!td_hides_values(self)) {
-        TD_AUTO td_tensor *none = td_all_all(self);
-        if (!none || td_tensor_item(none, &all))
-            return NULL;
-    }
+    bool zeros;
+    if (td_may_have_zeros(self, &zeros))
+        return NULL;
     TD_AUTO td_tensor *out = NULL;
-    if (td_scalar_bool(all)) {
+    if (!zeros) {
         TD_AUTO td_tensor *conjugate = td_conj(result);
         TD_AUTO td_tensor *product = td_mul(grad, conjugate);
         TD_AUTO td_tensor *sums = td_cumsum_reverse(product, dim);
@@ -113,12 +109,7 @@ td_tensor *td_op_cumprod_backward(td_tensor *grad, td_tensor *self, td_tensor *r
         TD_AUTO td_tensor *y = td_conj(x);
         TD_AUTO td_tensor *next = td_shift_along(y, dim, true);
         TD_AUTO td_tensor *later = td_linear_scan(grad, next, dim, true);
-        int d = td_wrap_dim(dim, self->ndim);
-        TD_AUTO td_tensor *first = td_narrow(y, d, 0, 1);
-        TD_AUTO td_tensor *one = td_ones_like(first);
-        TD_AUTO td_tensor *front = td_narrow(y, d, 0, x->sizes[d] - 1);
-        TD_AUTO td_tensor *products = td_cumprod(front, d, TD_DTYPE_NONE);
-        TD_AUTO td_tensor *before = one && products ? td_cat(2, (td_tensor *[]){one, products}, d) : NULL;
+        TD_AUTO td_tensor *before = td_product_before(y, td_wrap_dim(dim, self->ndim));
         out = td_mul(before, later);
     }
     return out && out->dtype != self->dtype ? td_to(out, (td_dtype)self->dtype) : td_tensor_retain(out);
