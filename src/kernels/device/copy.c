@@ -23,7 +23,6 @@ static int read_along(const td_sweep *s)
 
 int td_copy_by_tiles(td_tensor *dst, td_tensor *src)
 {
-    static const td_dtype raw[] = {[1] = TD_U8, [2] = TD_I16, [4] = TD_I32, [8] = TD_I64};
     const int64_t size = (int64_t)td_dtype_size((td_dtype)dst->dtype);
     td_sweep s;
     tiles_values v = {.planes = 1};
@@ -46,6 +45,6 @@ int td_copy_by_tiles(td_tensor *dst, td_tensor *src)
     const int64_t edge = size <= 2 ? 64 : 32, tiles = (v.down + edge - 1) / edge * ((v.across + edge - 1) / edge);
     return td_launch(&(td_launch_of){
         .source = td_source_copy, .kernel = "transpose_tiles", TD_VALUES(v), .groups = td_launch_many(dst->device, tiles * v.planes), .buffers = {dst, src},
-        .types = {{"A", raw[size]}}, .numbers = {{"EDGE", edge}, {"PAD", size < 4 ? 4 / size : 1}},
+        .types = {{"A", td_raw_dtype(size)}}, .numbers = {{"EDGE", edge}, {"PAD", size < 4 ? 4 / size : 1}},
     });
 }

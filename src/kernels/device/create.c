@@ -31,11 +31,10 @@ int td_linspace_on_device(td_tensor *out, double from, double to, double by) { r
 
 int td_triangle_on_device(td_tensor *from, td_tensor *to, int64_t diagonal, bool upper)
 {
-    static const td_dtype raw[] = {[1] = TD_U8, [2] = TD_I16, [4] = TD_I32, [8] = TD_I64, [16] = TD_I64};
     const int64_t size = (int64_t)td_dtype_size((td_dtype)to->dtype), lanes = size == 16 ? 2 : 1;
     triangle_values v = {to->numel * lanes, to->sizes[to->ndim - 2], to->sizes[to->ndim - 1], lanes, diagonal};
     return td_launch(&(td_launch_of){
         .source = td_source_create, .kernel = "triangle", TD_VALUES(v), .groups = td_launch_groups(to->device, v.n), .buffers = {from, to},
-        .types = {{"A", raw[size]}}, .numbers = {{"UPPER", upper}},
+        .types = {{"A", td_raw_dtype(size)}}, .numbers = {{"UPPER", upper}},
     });
 }

@@ -49,6 +49,9 @@ int64_t td_launch_many(td_device device, int64_t n);
 /* Work items of a group on this device; -1 with an error. */
 int td_launch_lanes(td_device device);
 
+/* Of elements that are only moved: an integer of this size, of 16 bytes one of two halves. */
+static inline td_dtype td_raw_dtype(int64_t size) { return size == 1 ? TD_U8 : size == 2 ? TD_I16 : size == 4 ? TD_I32 : TD_I64; }
+
 /* Initializers of arrays that a kernel's values have in common with a geometry (<tede/geometry.h>), one number for each of three dimensions. */
 #define TD_EACH_OF_3(of) {(of)[0], (of)[1], (of)[2]}
 #define TD_WINDOWS(g) .in = TD_EACH_OF_3((g)->in), .out = TD_EACH_OF_3((g)->out), .window = TD_EACH_OF_3((g)->kernel), \

@@ -25,7 +25,6 @@ static int64_t widest(const td_picking *p, const pick_values *v, int64_t size)
 int td_pick_on_device(td_picking *p)
 {
     td_picking_merge(p);
-    static const td_dtype raw[] = {[1] = TD_U8, [2] = TD_I16, [4] = TD_I32, [8] = TD_I64, [16] = TD_I64};
     const int64_t size = (int64_t)td_dtype_size(p->dtype);
     const bool moved = p->what <= TD_PLACE_SET;
     pick_values v = {.n = 1, .ndim = p->ndim, .reach = p->reach, .range = p->range};
@@ -44,7 +43,7 @@ int td_pick_on_device(td_picking *p)
     }
     td_launch_of launch = {
         .source = td_source_pick, .kernel = "pick", TD_VALUES(v), .groups = td_launch_groups(p->of[0]->device, moved ? (v.n + 3) / 4 : v.n),
-        .types = {{"A", moved ? raw[wide] : p->dtype}}, .numbers = {{"WHAT", p->what}, {"SIZE", wide}, {"PACK", wide == 16 ? 2 : 1}},
+        .types = {{"A", moved ? td_raw_dtype(wide) : p->dtype}}, .numbers = {{"WHAT", p->what}, {"SIZE", wide}, {"PACK", wide == 16 ? 2 : 1}},
         .buffers = {p->of[0], p->of[1], p->of[2]},
     };
     return td_launch(&launch);

@@ -7,17 +7,11 @@
  * The operators are in src/ops/nn/upsample.c. */
 #include "calls_kernels_cpu_nn_upsample.h"
 #include <math.h>
-#include <tede/geometry.h>
 #include "base/base.h"
 #include "kernels/cpu/nn/upsample.h"
 #include "tensor/checked.h"
 
-/* One dimension: for each output `taps` elements of the input and their weights. */
-typedef struct axis {
-    int64_t in, out, taps;
-    int64_t *at;            /* [out][taps] */
-    double *weight;
-} axis;
+typedef td_resize_axis axis;
 
 /* What the loops need: tables of the three axes, and the last one by taps, so that a vector of outputs reads a vector of positions and
  * weights. */
@@ -52,8 +46,10 @@ static double filter(int mode, double x)
 static double reach(int mode) { return mode == TD_RESIZE_LINEAR_AA ? 1 : mode == TD_RESIZE_CUBIC_AA ? 2 : 3; }
 
 /* Antialiasing stretches its filter where the input is reduced, so that all of it counts. */
-static int64_t taps_of(const td_resize_geometry *g, int d)
+int64_t td_resize_taps(const td_resize_geometry *g, int d)
 {
+    if (d < 3 - g->dims)
+        return 1;
     if (g->mode < TD_RESIZE_LINEAR_AA)
         return g->mode <= TD_RESIZE_NEAREST_EXACT ? 1 : g->mode == TD_RESIZE_LINEAR ? 2 : 4;
     const double times = g->scale[d] > 1 ? g->scale[d] : 1;
@@ -139,6 +135,42 @@ static void fill_nearest_f64(axis *a, const td_resize_geometry *g, int d, bool c
     }
 }
 
+/* Bytes are mixed with whole weights of at most 15 bits, as in Pillow and PyTorch: the sums are exact, in double too.  What
+ * falls on the same position at an edge counts as one weight.  Returns how many bits the weights were shifted by. */
+static int whole_weights(axis *a)
+{
+    double largest = 0;
+    if (a->taps == 1)
+        return 0;
+    for (int64_t o = 0; o < a->out; o++) {
+        const int64_t *at = a->at + o * a->taps;
+        double *weight = a->weight + o * a->taps;
+        for (int64_t k = a->taps - 1; k > 0; k--)
+            if (at[k] == at[k - 1])
+                weight[k - 1] += weight[k], weight[k] = 0;
+        for (int64_t k = 0; k < a->taps; k++)
+            largest = fmax(largest, weight[k]);
+    }
+    int bits = 0;
+    while (bits < 22 && (int64_t)(0.5 + ldexp(largest, bits + 1)) < 1 << 15)
+        bits++;
+    for (int64_t i = 0; i < a->out * a->taps; i++)
+        a->weight[i] = trunc(ldexp(a->weight[i], bits) + copysign(0.5, a->weight[i]));
+    return bits;
+}
+
+int td_resize_fill(td_resize_axis *a, const td_resize_geometry *g, int d, bool coarse, bool whole)
+{
+    const bool wide = g->dtype == TD_F64;
+    if (d < 3 - g->dims)
+        a->at[0] = 0, a->weight[0] = 1;
+    else if (g->mode <= TD_RESIZE_NEAREST_EXACT && wide)
+        fill_nearest_f64(a, g, d, coarse);
+    else
+        (g->mode >= TD_RESIZE_LINEAR_AA ? (wide ? fill_aa_f64 : fill_aa_f32) : wide ? fill_f64 : fill_f32)(a, g, d);
+    return whole ? whole_weights(a) : 0;
+}
+
 /* A row of the result: the source rows mixed into one, then that one read at each output's positions.  Mixing reads whole rows by
  * vectors and is bound by memory; the second step works in the cache, where `near` needs no gather.  Outer taps are mixed up to 16 at a
  * time.  Backward the same weights spread each gradient over the positions it was read from. */
@@ -221,30 +253,6 @@ static void fill_nearest_f64(axis *a, const td_resize_geometry *g, int d, bool c
 LOOPS(f32, float)
 LOOPS(f64, double)
 
-/* Bytes are mixed with whole weights of at most 15 bits, as in Pillow and PyTorch: the sums are exact, in double too.  What
- * falls on the same position at an edge counts as one weight.  Returns how many bits the weights were shifted by. */
-static int whole_weights(axis *a)
-{
-    double largest = 0;
-    if (a->taps == 1)
-        return 0;
-    for (int64_t o = 0; o < a->out; o++) {
-        const int64_t *at = a->at + o * a->taps;
-        double *weight = a->weight + o * a->taps;
-        for (int64_t k = a->taps - 1; k > 0; k--)
-            if (at[k] == at[k - 1])
-                weight[k - 1] += weight[k], weight[k] = 0;
-        for (int64_t k = 0; k < a->taps; k++)
-            largest = fmax(largest, weight[k]);
-    }
-    int bits = 0;
-    while (bits < 22 && (int64_t)(0.5 + ldexp(largest, bits + 1)) < 1 << 15)
-        bits++;
-    for (int64_t i = 0; i < a->out * a->taps; i++)
-        a->weight[i] = trunc(ldexp(a->weight[i], bits) + copysign(0.5, a->weight[i]));
-    return bits;
-}
-
 /* Sums of whole weights become bytes: shifted down, rounded, cut off at 0 and 255. */
 static void round_bytes(td_tensor *y, int bits)
 {
@@ -286,8 +294,7 @@ static void lay_out(resampling *r, td_dtype type, int64_t lanes)
             r->places[k * r->step + o] -= r->bases[o / lanes];
 }
 
-/* Whether x lies as channels_last, for which PyTorch has other loops. */
-static bool channels_innermost(const td_tensor *x)
+bool td_channels_innermost(const td_tensor *x)
 {
     int64_t strides[TD_MAX_DIMS];
     bool as_told = x->ndim > 3 && x->sizes[1] > 1;
@@ -310,7 +317,7 @@ static int run(td_tensor *from, const td_resize_geometry *g, td_tensor *to, bool
     resampling r = {.x = x->data, .y = y->data};
     int64_t places = 0;
     for (int i = 0; i < 3; i++) {
-        r.axes[i] = (axis){.in = g->in[i], .out = g->out[i], .taps = i < 3 - g->dims ? 1 : taps_of(g, i)};
+        r.axes[i] = (axis){.in = g->in[i], .out = g->out[i], .taps = td_resize_taps(g, i)};
         places = td_add_saturated(places, td_mul_saturated(g->out[i], r.axes[i].taps));
     }
     const int64_t lanes = TD_ISA_PICK(td_upsample_table)->bytes / (int64_t)td_dtype_size(type);
@@ -325,14 +332,7 @@ static int run(td_tensor *from, const td_resize_geometry *g, td_tensor *to, bool
         axis *a = &r.axes[i];
         a->at = at, a->weight = weight;
         at += a->out * a->taps, weight += a->out * a->taps;
-        if (i < 3 - g->dims)
-            a->at[0] = 0, a->weight[0] = 1;
-        else if (g->mode <= TD_RESIZE_NEAREST_EXACT && type == TD_F64)
-            fill_nearest_f64(a, g, i, back || channels_innermost(from));
-        else
-            (g->mode >= TD_RESIZE_LINEAR_AA ? (type == TD_F64 ? fill_aa_f64 : fill_aa_f32) : type == TD_F64 ? fill_f64 : fill_f32)(a, g, i);
-        if (bytewise)
-            bits += whole_weights(a);
+        bits += td_resize_fill(a, g, i, back || td_channels_innermost(from), bytewise);
     }
     r.weights = weight;
     if (g->in[2] <= INT32_MAX) {

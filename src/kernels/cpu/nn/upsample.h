@@ -1,7 +1,22 @@
 /* Loops of interpolate (nearest, linear, cubic; antialiased), see upsample.c. */
 #ifndef TD_KERNELS_CPU_NN_UPSAMPLE_H
 #define TD_KERNELS_CPU_NN_UPSAMPLE_H
+#include <tede/geometry.h>
 #include "kernels/cpu/loops/operands.h"
+
+/* One dimension: for each output `taps` elements of the input and their weights. */
+typedef struct td_resize_axis {
+    int64_t in, out, taps;
+    int64_t *at;            /* [out][taps] */
+    double *weight;
+} td_resize_axis;
+
+int64_t td_resize_taps(const td_resize_geometry *g, int d);
+/* Fills the lists of dimension d.  `coarse`: nearest elements of doubles as PyTorch finds them where channels are innermost and for gradients.
+ * `whole`: weights are whole numbers, for bytes; returns how many bits they were shifted by. */
+int td_resize_fill(td_resize_axis *a, const td_resize_geometry *g, int d, bool coarse, bool whole);
+/* Whether x lies as channels_last, for which PyTorch has other loops. */
+bool td_channels_innermost(const td_tensor *x);
 
 typedef struct td_upsample_table {
     /* y[i] = the sum of weights[r] rows[r][i] over the n rows; added to y if `add` */
