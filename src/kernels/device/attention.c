@@ -49,12 +49,7 @@ static td_tensor *in_chunks(td_tensor *x)
     bool takes = x->strides[3] == 1 && (uintptr_t)x->data % CHUNK_BYTES == 0;
     for (int d = 0; d < 3; d++)
         takes &= x->strides[d] % CHUNK == 0;
-    td_tensor *copy = takes ? td_tensor_retain(x) : td_tensor_new(4, x->sizes, (td_dtype)x->dtype, x->device);
-    if (copy && !takes && td_copy_elements(copy, x)) {
-        td_tensor_release(copy);
-        return NULL;
-    }
-    return copy;
+    return td_laid_out(x, takes, NULL);
 }
 
 /* Results are stored two elements at a time. */
@@ -63,47 +58,47 @@ static bool in_pairs(const td_tensor *x)
     return x->strides[3] == 1 && (uintptr_t)x->data % 4 == 0 && x->strides[0] % 2 == 0 && x->strides[1] % 2 == 0 && x->strides[2] % 2 == 0;
 }
 
-static int run_tiles(const char *kernel, const attention_values *v, td_tensor *mask, int64_t n_heads, int64_t n, int lanes, td_tensor *const buffers[9])
+static int launch(td_launch_of of, const attention_values *v, td_tensor *mask, td_tensor *const buffers[9])
 {
     const td_dtype dtype = (td_dtype)buffers[0]->dtype;
-    const td_device device = buffers[0]->device;
-    const int64_t depth = v->width > 64 || v->value_width > 64 ? 128 : 64, rows = lanes / 2;
-    td_launch_of launch = {
-        .source = td_source_attention_tiles, .kernel = kernel, TD_VALUES(*v), .lanes = lanes,
-        .types = {{"A", dtype}, {"M", (td_dtype)(mask == TD_NONE ? dtype : mask->dtype)}},
-        .numbers = {{"D", depth}, {"COLUMNS", depth == 64 ? 64 : 32}, {"MASK", mask == TD_NONE ? 0 : mask->dtype == TD_BOOL ? 1 : 2}, {"WIDE", 0},
-                    {"BRAIN", dtype == TD_BF16}, {"BLOCKS", lanes == FORWARD_LANES && depth == 128 ? 1 : 2}},
-        .groups = n_heads ? v->batch * n_heads * ((n + rows - 1) / rows) : td_launch_groups(device, 8 * n),
-    };
-    memcpy(launch.buffers, buffers, 9 * sizeof *buffers);
-    return td_launch(&launch);
+    of.values = v, of.size = sizeof *v;
+    of.types[0] = (td_source_type){"A", dtype}, of.types[1] = (td_source_type){"M", (td_dtype)(mask == TD_NONE ? dtype : mask->dtype)};
+    of.numbers[0] = (td_source_number){"MASK", mask == TD_NONE ? 0 : mask->dtype == TD_BOOL ? 1 : 2};
+    of.numbers[1] = (td_source_number){"WIDE", dtype == TD_F64};
+    memcpy(of.buffers, buffers, 9 * sizeof *buffers);
+    return td_launch(&of);
 }
 
-/* With a group for each block of `rows` queries or keys of `heads` heads, or, without heads, `rows` work items. */
-static int run(const char *kernel, const attention_values *v, td_tensor *mask, int64_t n_heads, int64_t rows, td_tensor *const buffers[9])
+/* With a group for each block of n queries or keys of n_heads heads, or, without heads, n work items. */
+static int run_tiles(const char *kernel, const attention_values *v, td_tensor *mask, int64_t n_heads, int64_t n, int lanes, td_tensor *const buffers[9])
 {
-    const td_dtype dtype = (td_dtype)buffers[0]->dtype;
+    const int64_t depth = v->width > 64 || v->value_width > 64 ? 128 : 64, rows = lanes / 2;
+    const td_launch_of of = {
+        .source = td_source_attention_tiles, .kernel = kernel, .lanes = lanes,
+        .numbers = {[2] = {"D", depth}, {"COLUMNS", depth == 64 ? 64 : 32}, {"BRAIN", buffers[0]->dtype == TD_BF16},
+                    {"BLOCKS", lanes == FORWARD_LANES && depth == 128 ? 1 : 2}},
+        .groups = n_heads ? v->batch * n_heads * ((n + rows - 1) / rows) : td_launch_groups(buffers[0]->device, 8 * n),
+    };
+    return launch(of, v, mask, buffers);
+}
+
+static int run(const char *kernel, const attention_values *v, td_tensor *mask, int64_t n_heads, int64_t n, td_tensor *const buffers[9])
+{
     const td_device device = buffers[0]->device;
-    const int lanes = td_launch_lanes(device), most = lanes < MOST_LANES ? lanes : MOST_LANES;
-    const int64_t tile = dtype == TD_F64 ? 16 : 32, widest = v->width > v->value_width ? v->width : v->value_width;
-    int64_t wide = 32, slice = tile;        /* powers of two, so that slices divide a tile */
+    const int lanes = td_launch_lanes(device);
+    const int64_t tile = buffers[0]->dtype == TD_F64 ? 16 : 32, wide = td_power_from(v->width > v->value_width ? v->width : v->value_width);
+    int64_t slice = tile;                   /* powers of two, so that slices divide a tile */
     if (lanes < 0)
         return -1;
-    while (wide < widest)
-        wide *= 2;
     if (wide > 256)
         return td_leave_to_cpu("heads wider than 256");
-    while (slice * wide > 2 * tile * tile)
+    const int64_t depth = wide < 32 ? 32 : wide;
+    while (slice * depth > 2 * tile * tile)
         slice /= 2;
-    td_launch_of launch = {
-        .source = td_source_attention, .kernel = kernel, TD_VALUES(*v), .lanes = most,
-        .types = {{"A", dtype}, {"M", (td_dtype)(mask == TD_NONE ? dtype : mask->dtype)}},
-        .numbers = {{"ROWS", tile}, {"D", wide}, {"SLICE", slice}, {"MASK", mask == TD_NONE ? 0 : mask->dtype == TD_BOOL ? 1 : 2},
-                    {"WIDE", dtype == TD_F64}},
-        .groups = n_heads ? td_launch_many(device, v->batch * n_heads * ((rows + tile - 1) / tile)) : td_launch_groups(device, rows),
-    };
-    memcpy(launch.buffers, buffers, 9 * sizeof *buffers);
-    return td_launch(&launch);
+    const td_launch_of of = {.source = td_source_attention, .kernel = kernel, .lanes = lanes < MOST_LANES ? lanes : MOST_LANES,
+                             .numbers = {[2] = {"ROWS", tile}, {"D", depth}, {"SLICE", slice}},
+                             .groups = n_heads ? td_launch_many(device, v->batch * n_heads * ((n + tile - 1) / tile)) : td_launch_groups(device, n)};
+    return launch(of, v, mask, buffers);
 }
 
 int td_on_device_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, const td_attention_geometry *geometry, td_tensor *out0,

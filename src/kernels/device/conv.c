@@ -112,26 +112,20 @@ static td_tensor *new_packed(const td_tensor *x, bool last)
 }
 static td_tensor *pack(td_tensor *x, bool last)
 {
-    if (is_packed(x, last))
-        return td_tensor_retain(x);
-    td_tensor *made = new_packed(x, last);
-    if (made && td_copy_elements(made, x)) {
-        td_tensor_release(made);
-        made = NULL;
-    }
-    return made;
+    int64_t strides[5];
+    packed_strides(x->ndim, x->sizes, last, strides);
+    return td_laid_out(x, is_packed(x, last), strides);
 }
 
 static int add_bias(td_tensor *bias, td_tensor *y, bool last)
 {
-    TD_AUTO td_tensor *added = bias == TD_NONE ? td_tensor_retain(bias) : td_make_contiguous(bias);
-    if (!added || bias == TD_NONE)
-        return added ? 0 : -1;
+    if (bias == TD_NONE)
+        return 0;
     conv_values v = {.batch = y->sizes[0], .channels = y->sizes[1], .out_total = y->numel / (y->sizes[0] * y->sizes[1])};
     v.taps = last ? 1 : v.out_total;
-    td_launch_of launch = {.source = td_source_conv, .kernel = "conv_bias", TD_VALUES(v), .types = {{"A", (td_dtype)y->dtype}}, .buffers = {added, y},
-                           .groups = td_launch_groups(y->device, y->numel)};
-    return td_launch(&launch);
+    TD_AUTO td_tensor *added = td_make_contiguous(bias);
+    return !added ? -1 : td_launch(&(td_launch_of){.source = td_source_conv, .kernel = "conv_bias", TD_VALUES(v), .types = {{"A", (td_dtype)y->dtype}},
+                                                   .buffers = {added, y}, .groups = td_launch_groups(y->device, y->numel)});
 }
 
 /* x, w and y, of which `kind` names the one that is computed; 1 where there is no library that takes it.  As in PyTorch, channels lie last in all of them
@@ -272,12 +266,9 @@ static conv_values values_of(const td_conv_geometry *g)
 
 static int run(const char *kernel, const conv_values *v, td_tensor *from, td_tensor *to, bool by_group)
 {
-    TD_AUTO td_tensor *x = td_make_contiguous(from), *y = x ? td_writable(to, (td_dtype)to->dtype) : NULL;
-    if (!y)
-        return -1;
-    td_launch_of launch = {.source = td_source_conv, .kernel = kernel, TD_VALUES(*v), .types = {{"A", (td_dtype)to->dtype}}, .buffers = {x, y},
+    td_launch_of launch = {.source = td_source_conv, .kernel = kernel, TD_VALUES(*v), .types = {{"A", (td_dtype)to->dtype}},
                            .groups = (by_group ? td_launch_many : td_launch_groups)(to->device, to->numel)};
-    return td_launch(&launch) || td_write_back(to, y) ? -1 : 0;
+    return TD_LAUNCH_ON(launch, TD_READS(from), TD_WRITES(to));
 }
 
 int td_on_device_convolution_backward(td_tensor *grad_output, td_tensor *input, td_tensor *weight, const td_conv_geometry *geometry, td_tensor *out0,

@@ -66,14 +66,12 @@ number td_number(double x)
 
 /* Insertion by the first tensor's strides, for dimensions are few; then neighbours are merged where the outer one's step is the inner one's whole
  * length in every tensor: each dimension that is left costs a division per element (ADD_OFFSET in group.ck). */
-bool td_axes_of(axes *to, int ndim, const int64_t *sizes, int n, const int64_t *const *strides)
+int td_merge_dimensions(int ndim, const int64_t *sizes, int n, int64_t (*strides)[TD_MAX_DIMS], int64_t *to_sizes,
+                        int64_t (*to_strides)[TD_MAX_DIMS])
 {
     int order[TD_MAX_DIMS], used = 0, left = 0;
-    memset(to, 0, sizeof *to);
-    to->count = 1;
     for (int d = 0; d < ndim; d++) {
         int at = used;
-        to->count *= sizes[d];
         if (sizes[d] == 1)
             continue;
         for (; at > 0 && llabs(strides[0][order[at - 1]]) < llabs(strides[0][d]); at--)
@@ -85,16 +83,28 @@ bool td_axes_of(axes *to, int ndim, const int64_t *sizes, int n, const int64_t *
         const int d = order[i];
         bool one = left > 0;
         for (int t = 0; t < n && one; t++)
-            one = !strides[t] || to->strides[t][left - 1] == strides[t][d] * sizes[d];
-        if (!one && left == (int)(sizeof to->sizes / sizeof *to->sizes))
-            return false;
+            one = to_strides[t][left - 1] == strides[t][d] * sizes[d];
         left += !one;
-        to->sizes[left - 1] = one ? to->sizes[left - 1] * sizes[d] : sizes[d];
+        to_sizes[left - 1] = one ? to_sizes[left - 1] * sizes[d] : sizes[d];
         for (int t = 0; t < n; t++)
-            to->strides[t][left - 1] = strides[t] ? strides[t][d] : 0;
+            to_strides[t][left - 1] = strides[t][d];
     }
-    to->ndim = left;
-    return true;
+    return left;
+}
+
+bool td_axes_of(axes *to, int ndim, const int64_t *sizes, int n, int64_t (*strides)[TD_MAX_DIMS])
+{
+    const int most = (int)(sizeof to->sizes / sizeof *to->sizes);
+    int64_t merged[TD_MAX_DIMS], steps[3][TD_MAX_DIMS];
+    *to = (axes){.ndim = td_merge_dimensions(ndim, sizes, n, strides, merged, steps), .count = 1};
+    for (int d = 0; d < to->ndim && to->ndim <= most; d++) {
+        to->sizes[d] = merged[d];
+        for (int t = 0; t < n; t++)
+            to->strides[t][d] = steps[t][d];
+    }
+    for (int d = 0; d < ndim; d++)
+        to->count *= sizes[d];
+    return to->ndim <= most;
 }
 
 int td_launch_lanes(td_device device)
@@ -122,11 +132,23 @@ int64_t td_launch_many(td_device device, int64_t n)
     return n < most ? n : most;
 }
 
+td_tensor *td_laid_out(td_tensor *x, bool well, const int64_t *strides)
+{
+    td_tensor *copy = well ? td_tensor_retain(x)
+                    : strides ? td_tensor_new_strided(x->ndim, x->sizes, strides, (td_dtype)x->dtype, x->device)
+                              : td_tensor_new(x->ndim, x->sizes, (td_dtype)x->dtype, x->device);
+    if (copy && !well && td_copy_elements(copy, x)) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
 int td_launch_pack(int64_t n, td_tensor *const *x)
 {
     const int pack = 16 / (int)td_dtype_size((td_dtype)x[0]->dtype);
     for (; *x; x++)
-        if ((uintptr_t)(*x)->data % 16)
+        if ((*x)->flags & TD_FLAG_CONTIGUOUS && (uintptr_t)(*x)->data % 16)
             return 1;
     return pack > 1 && n % pack == 0 ? pack : 1;
 }
@@ -184,4 +206,22 @@ int td_launch(const td_launch_of *launch)
         arguments[i] = (td_kernel_argument){launch->buffers[i]->data ? launch->buffers[i]->data : some, 0};
     arguments[n++] = (td_kernel_argument){launch->values, launch->size};
     return td_device_launch_lanes(device, kernel, launch->groups, of.lanes, n, arguments);
+}
+
+int td_launch_on(td_launch_of launch, int n, const td_operand_of *operands)
+{
+    int status = 0;
+    for (int i = 0; i < n && !status; i++) {
+        td_tensor *x = operands[i].x;
+        const td_dtype dtype = !x || operands[i].dtype != TD_DTYPE_NONE ? operands[i].dtype : (td_dtype)x->dtype;
+        launch.buffers[i] = !x ? NULL : operands[i].use == TD_WRITTEN && launch.groups ? td_target(x, dtype) : td_operand(x, dtype);
+        status = launch.buffers[i] ? 0 : -1;
+    }
+    status = status || td_launch(&launch) ? -1 : 0;
+    for (int i = 0; i < n; i++) {
+        if (!status && operands[i].use != TD_READ)
+            status = td_finish(operands[i].x, launch.buffers[i]);
+        td_tensor_release(launch.buffers[i]);
+    }
+    return status;
 }

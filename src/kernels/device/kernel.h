@@ -20,6 +20,7 @@
 #include <tede/formula.h>
 #include <tede/kernel.h>
 #include "tensor/device.h"
+#include "tensor/operands.h"
 #define TD_HOST
 #include "kernels/device/group.ck"
 #undef TD_HOST
@@ -43,6 +44,21 @@ typedef struct td_launch_of {
 
 /* On the current stream of the device of buffers[0]. */
 int td_launch(const td_launch_of *launch);
+
+/* A launch whose buffers are contiguous: what isn't, or is of another dtype, is copied, and what is written goes to where it belongs afterwards.
+ * An operand is NULL where making it has failed. */
+typedef struct td_operand_of { td_tensor *x; td_dtype dtype; enum { TD_READ, TD_WRITTEN, TD_UPDATED } use; } td_operand_of;
+#define TD_READS(x)       {x, TD_DTYPE_NONE, TD_READ}
+#define TD_READS_AS(x, t) {x, t, TD_READ}
+#define TD_WRITES(x)      {x, TD_DTYPE_NONE, TD_WRITTEN}        /* every element */
+#define TD_UPDATES(x)     {x, TD_DTYPE_NONE, TD_UPDATED}
+#define TD_LAUNCH_ON(launch, ...) \
+    td_launch_on(launch, (int)(sizeof((td_operand_of[]){__VA_ARGS__}) / sizeof(td_operand_of)), (td_operand_of[]){__VA_ARGS__})
+int td_launch_on(td_launch_of launch, int n, const td_operand_of *operands);
+
+/* x itself if it lies well, else a copy with these strides (NULL: contiguous); a new reference. */
+td_tensor *td_laid_out(td_tensor *x, bool well, const int64_t *strides);
+
 /* Groups for n items, of which each work item may take several; and for n pieces of work that a group does each. */
 int64_t td_launch_groups(td_device device, int64_t n);
 int64_t td_launch_many(td_device device, int64_t n);
@@ -61,7 +77,7 @@ static inline td_dtype td_raw_dtype(int64_t size) { return size == 1 ? TD_U8 : s
  * lanes takes one, in packs of elements, of which each lane keeps `held` (0: it would be more than `most` elements): see group.ck. */
 typedef struct td_rows { int pack, team, held; int64_t groups; } td_rows;
 td_rows td_launch_rows(td_device device, int64_t rows, int64_t n, int most, td_tensor *const *x);
-/* Elements of a pack of 16 bytes if these tensors begin at such an address and n is a multiple of it, else 1. */
+/* Elements of a pack of 16 bytes if these tensors, or the copies that TD_LAUNCH_ON makes, begin at such an address and n is a multiple of it, else 1. */
 int td_launch_pack(int64_t n, td_tensor *const *x);
 /* The least power of two from n on. */
 static inline int64_t td_power_from(int64_t n)
@@ -73,9 +89,12 @@ static inline int64_t td_power_from(int64_t n)
 }
 
 number td_number(double x);
-/* Dimensions of up to three tensors that have the same elements, ordered by the first one's strides and merged; no tensor (NULL) has strides of 0.
- * False if more than eight are left. */
-bool td_axes_of(axes *to, int ndim, const int64_t *sizes, int n, const int64_t *const *strides);
+/* Dimensions of n tensors that have the same elements: outermost first by the first one's strides, those of one element dropped, neighbours merged that
+ * are one in all.  How many are left. */
+int td_merge_dimensions(int ndim, const int64_t *sizes, int n, int64_t (*strides)[TD_MAX_DIMS], int64_t *to_sizes,
+                        int64_t (*to_strides)[TD_MAX_DIMS]);
+/* The same of up to three tensors; false if more than eight are left. */
+bool td_axes_of(axes *to, int ndim, const int64_t *sizes, int n, int64_t (*strides)[TD_MAX_DIMS]);
 
 /* A number for NUMBER in group.ck. */
 static inline int64_t td_number_bits(double x, bool wide)

@@ -6,9 +6,7 @@
 
 TD_SOURCE(loss);
 
-static td_dtype compute_of(const td_tensor *x) { return x->dtype == TD_F64 ? TD_F64 : TD_F32; }
 static td_dtype dtype_of(const td_tensor *x, const td_tensor *otherwise) { return (td_dtype)(x == TD_NONE ? otherwise : x)->dtype; }
-static td_tensor *contiguous(td_tensor *x) { return x == TD_NONE ? td_tensor_retain(x) : td_make_contiguous(x); }
 
 /* [classes], [outer][classes] or [outer][classes][inner...]. */
 static loss_values layout_of(const td_tensor *x, const td_tensor *weight, int64_t reduction, int64_t ignore)
@@ -26,8 +24,21 @@ static td_launch_of launch_of(const char *kernel, const loss_values *v, const td
 {
     return (td_launch_of){.source = td_source_loss, .kernel = kernel, .values = v, .size = sizeof *v, .groups = td_launch_many(x->device, v->rows),
                           .types = {{"A", (td_dtype)x->dtype}, {"W", dtype_of(weight, x)}, {"T", dtype_of(wide, x)}, {"G", dtype_of(grad, x)},
-                                    {"C", compute_of(x)}}};
+                                    {"C", td_compute_dtype(x)}}};
 }
+
+static td_launch_of by_elements(td_launch_of launch, const td_tensor *out)
+{
+    launch.groups = td_launch_groups(out->device, out->numel);
+    return launch;
+}
+
+static td_tensor *new_pairs(const loss_values *v, const td_tensor *x)
+{
+    return td_tensor_new(1, (int64_t[]){2 * v->rows}, td_compute_dtype(x), x->device);
+}
+/* The result, where each sample's loss is one. */
+static td_tensor *each_of(const loss_values *v, td_tensor *out) { return v->each ? out : TD_NONE; }
 
 /* A result and the sum of weights (or TD_NONE) from what samples have. */
 static int sum_pairs(loss_values v, const td_tensor *x, td_tensor *pairs, td_tensor *out, td_tensor *total)
@@ -38,24 +49,14 @@ static int sum_pairs(loss_values v, const td_tensor *x, td_tensor *pairs, td_ten
     int64_t parts = v.rows / (8 * (int64_t)device->lanes), most = (int64_t)device->units * 4;
     parts = parts < most ? parts : most;
     v.pairs = v.rows;
-    TD_AUTO td_tensor *some = parts > 1 ? td_tensor_new(1, (int64_t[]){2 * parts}, compute_of(x), x->device) : td_tensor_retain(pairs);
-    TD_AUTO td_tensor *y = v.each ? td_tensor_retain(TD_NONE) : td_writable(out, (td_dtype)out->dtype);
-    if (!some || !y)
-        return -1;
+    TD_AUTO td_tensor *some = parts > 1 ? td_tensor_new(1, (int64_t[]){2 * parts}, td_compute_dtype(x), x->device) : td_tensor_retain(pairs);
     td_launch_of launch = launch_of("loss_parts", &v, x, TD_NONE, total, TD_NONE);
-    launch.buffers[0] = pairs, launch.buffers[1] = some, launch.groups = parts;
-    if (parts > 1 && td_launch(&launch))
+    launch.groups = parts;
+    if (!some || (parts > 1 && TD_LAUNCH_ON(launch, TD_READS(pairs), TD_WRITES(some))))
         return -1;
     v.pairs = parts > 1 ? parts : v.rows;
     launch.kernel = "loss_end", launch.groups = 1;
-    launch.buffers[0] = some, launch.buffers[1] = y, launch.buffers[2] = total;
-    if (some->numel == 0)
-        launch.buffers[0] = v.each ? total : y;
-    return td_launch(&launch) || (!v.each && td_write_back(out, y)) ? -1 : 0;
-}
-static td_tensor *new_pairs(const loss_values *v, const td_tensor *x)
-{
-    return td_tensor_new(1, (int64_t[]){2 * v->rows}, compute_of(x), x->device);
+    return TD_LAUNCH_ON(launch, TD_READS(some), TD_WRITES(v.each ? TD_NONE : out), TD_WRITES(total));
 }
 
 /* ---- cross entropy */
@@ -65,14 +66,9 @@ int td_on_device_cross_entropy_rows(td_tensor *self, td_tensor *target, td_tenso
 {
     loss_values v = layout_of(self, weight, reduction, ignore);
     v.smoothing = td_number(smoothing), v.ends = LOSS_TOTAL;
-    TD_AUTO td_tensor *x = td_make_contiguous(self), *t = td_as_contiguous(target, TD_I64), *w = contiguous(weight), *pairs = new_pairs(&v, self);
-    TD_AUTO td_tensor *y = v.each ? td_writable(out0, (td_dtype)out0->dtype) : td_tensor_retain(TD_NONE);
-    if (!x || !t || !w || !y || !pairs)
-        return -1;
-    td_launch_of launch = launch_of("loss_rows", &v, x, w, out1, TD_NONE);
-    td_tensor *const buffers[] = {x, t, w, pairs, out1, y};
-    memcpy(launch.buffers, buffers, sizeof buffers);
-    return td_launch(&launch) || (v.each && td_write_back(out0, y)) || sum_pairs(v, x, pairs, out0, out2) ? -1 : 0;
+    TD_AUTO td_tensor *pairs = new_pairs(&v, self);
+    return TD_LAUNCH_ON(launch_of("loss_rows", &v, self, weight, out1, TD_NONE), TD_READS(self), TD_READS_AS(target, TD_I64), TD_READS(weight),
+                        TD_WRITES(pairs), TD_WRITES(out1), TD_WRITES(each_of(&v, out0))) || sum_pairs(v, self, pairs, out0, out2) ? -1 : 0;
 }
 
 int td_on_device_cross_entropy_rows_backward(td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight, td_tensor *lse, td_tensor *total,
@@ -80,27 +76,16 @@ int td_on_device_cross_entropy_rows_backward(td_tensor *grad, td_tensor *self, t
 {
     loss_values v = layout_of(self, weight, reduction, ignore);
     v.smoothing = td_number(smoothing);
-    TD_AUTO td_tensor *x = td_make_contiguous(self), *t = td_as_contiguous(target, TD_I64), *w = contiguous(weight), *g = td_make_contiguous(grad);
-    TD_AUTO td_tensor *l = td_make_contiguous(lse), *all = td_as_contiguous(total, (td_dtype)lse->dtype), *dx = td_writable(out, (td_dtype)out->dtype);
-    if (!x || !t || !w || !g || !l || !all || !dx)
-        return -1;
-    td_launch_of launch = launch_of("loss_rows_backward", &v, x, w, l, g);
-    td_tensor *const buffers[] = {g, x, t, w, l, all, dx};
-    memcpy(launch.buffers, buffers, sizeof buffers);
-    return td_launch(&launch) || td_write_back(out, dx) ? -1 : 0;
+    return TD_LAUNCH_ON(launch_of("loss_rows_backward", &v, self, weight, lse, grad), TD_READS(grad), TD_READS(self), TD_READS_AS(target, TD_I64),
+                        TD_READS(weight), TD_READS(lse), TD_READS_AS(total, (td_dtype)lse->dtype), TD_WRITES(out));
 }
 
 int td_on_device_cross_entropy_targets(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t ignore, double smoothing, td_tensor *out)
 {
     loss_values v = layout_of(self, weight, LOSS_NONE, ignore);
     v.smoothing = td_number(smoothing);
-    TD_AUTO td_tensor *t = td_as_contiguous(target, TD_I64), *w = contiguous(weight), *y = td_writable(out, (td_dtype)out->dtype);
-    if (!t || !w || !y)
-        return -1;
-    td_launch_of launch = launch_of("loss_targets", &v, y, w, TD_NONE, TD_NONE);
-    launch.groups = td_launch_groups(y->device, y->numel);
-    launch.buffers[0] = t, launch.buffers[1] = w, launch.buffers[2] = y;
-    return td_launch(&launch) || td_write_back(out, y) ? -1 : 0;
+    return TD_LAUNCH_ON(by_elements(launch_of("loss_targets", &v, out, weight, TD_NONE, TD_NONE), out), TD_READS_AS(target, TD_I64), TD_READS(weight),
+                        TD_WRITES(out));
 }
 
 /* ---- nll_loss */
@@ -110,30 +95,19 @@ int td_on_device_nll_loss_forward(td_tensor *self, td_tensor *target, td_tensor 
 {
     loss_values v = layout_of(self, weight, reduction, ignore);
     v.ends = reduction == LOSS_NONE ? LOSS_NO_TOTAL : LOSS_TOTAL;
-    TD_AUTO td_tensor *x = td_make_contiguous(self), *t = td_as_contiguous(target, TD_I64), *w = contiguous(weight), *pairs = new_pairs(&v, self);
-    TD_AUTO td_tensor *y = v.each ? td_writable(out0, (td_dtype)out0->dtype) : td_tensor_retain(TD_NONE), *total = td_writable(out1, (td_dtype)out1->dtype);
-    if (!x || !t || !w || !y || !pairs || !total)
-        return -1;
-    td_launch_of launch = launch_of("loss_nll", &v, x, w, total, TD_NONE);
-    launch.groups = td_launch_groups(x->device, v.rows);
-    td_tensor *const buffers[] = {x, t, w, pairs, y};
-    memcpy(launch.buffers, buffers, sizeof buffers);
-    return td_launch(&launch) || (v.each && td_write_back(out0, y)) || sum_pairs(v, x, pairs, out0, total) || td_write_back(out1, total) ? -1 : 0;
+    TD_AUTO td_tensor *pairs = new_pairs(&v, self);
+    td_launch_of launch = launch_of("loss_nll", &v, self, weight, out1, TD_NONE);
+    launch.groups = td_launch_groups(self->device, v.rows);
+    return TD_LAUNCH_ON(launch, TD_READS(self), TD_READS_AS(target, TD_I64), TD_READS(weight), TD_WRITES(pairs), TD_WRITES(each_of(&v, out0))) ||
+           sum_pairs(v, self, pairs, out0, out1) ? -1 : 0;
 }
 
 int td_on_device_nll_loss_backward(td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction, int64_t ignore,
                                    td_tensor *total, td_tensor *out)
 {
-    loss_values v = layout_of(self, weight, reduction, ignore);
-    TD_AUTO td_tensor *g = td_make_contiguous(grad), *t = td_as_contiguous(target, TD_I64), *w = contiguous(weight), *sum = td_make_contiguous(total);
-    TD_AUTO td_tensor *dx = td_writable(out, (td_dtype)out->dtype);
-    if (!g || !t || !w || !sum || !dx)
-        return -1;
-    td_launch_of launch = launch_of("loss_nll_backward", &v, dx, w, sum, g);
-    launch.groups = td_launch_groups(dx->device, dx->numel);
-    td_tensor *const buffers[] = {g, t, w, sum, dx};
-    memcpy(launch.buffers, buffers, sizeof buffers);
-    return td_launch(&launch) || td_write_back(out, dx) ? -1 : 0;
+    const loss_values v = layout_of(self, weight, reduction, ignore);
+    return TD_LAUNCH_ON(by_elements(launch_of("loss_nll_backward", &v, out, weight, total, grad), out), TD_READS(grad), TD_READS_AS(target, TD_I64),
+                        TD_READS(weight), TD_READS(total), TD_WRITES(out));
 }
 
 /* ---- margins */
@@ -147,35 +121,28 @@ static loss_values samples_of(const td_tensor *x, const td_tensor *weight, int64
     v.each = reduction == LOSS_NONE;
     return v;
 }
+static loss_values margins_of(const td_tensor *x, const td_tensor *weight, int64_t reduction, td_scalar p, td_scalar margin)
+{
+    loss_values v = samples_of(x, weight, reduction);
+    v.square = td_scalar_double(p) == 2, v.margin = td_number(td_scalar_double(margin));
+    return v;
+}
 
 int td_on_device_multi_margin_loss(td_tensor *self, td_tensor *target, td_scalar p, td_scalar margin, td_tensor *weight, int64_t reduction,
                                    td_tensor *out)
 {
-    loss_values v = samples_of(self, weight, reduction);
-    v.square = td_scalar_double(p) == 2, v.margin = td_number(td_scalar_double(margin));
-    TD_AUTO td_tensor *x = td_make_contiguous(self), *t = td_as_contiguous(target, TD_I64), *w = contiguous(weight), *pairs = new_pairs(&v, self);
-    TD_AUTO td_tensor *y = v.each ? td_writable(out, (td_dtype)out->dtype) : td_tensor_retain(TD_NONE);
-    if (!x || !t || !w || !y || !pairs)
-        return -1;
-    td_launch_of launch = launch_of("loss_margin", &v, x, w, TD_NONE, TD_NONE);
-    td_tensor *const buffers[] = {x, t, w, pairs, y};
-    memcpy(launch.buffers, buffers, sizeof buffers);
-    return td_launch(&launch) || (v.each && td_write_back(out, y)) || sum_pairs(v, x, pairs, out, TD_NONE) ? -1 : 0;
+    const loss_values v = margins_of(self, weight, reduction, p, margin);
+    TD_AUTO td_tensor *pairs = new_pairs(&v, self);
+    return TD_LAUNCH_ON(launch_of("loss_margin", &v, self, weight, TD_NONE, TD_NONE), TD_READS(self), TD_READS_AS(target, TD_I64), TD_READS(weight),
+                        TD_WRITES(pairs), TD_WRITES(each_of(&v, out))) || sum_pairs(v, self, pairs, out, TD_NONE) ? -1 : 0;
 }
 
 int td_on_device_multi_margin_loss_backward(td_tensor *grad_output, td_tensor *self, td_tensor *target, td_scalar p, td_scalar margin, td_tensor *weight,
                                             int64_t reduction, td_tensor *out)
 {
-    loss_values v = samples_of(self, weight, reduction);
-    v.square = td_scalar_double(p) == 2, v.margin = td_number(td_scalar_double(margin));
-    TD_AUTO td_tensor *x = td_make_contiguous(self), *t = td_as_contiguous(target, TD_I64), *w = contiguous(weight), *g = td_make_contiguous(grad_output);
-    TD_AUTO td_tensor *dx = td_writable(out, (td_dtype)out->dtype);
-    if (!x || !t || !w || !g || !dx)
-        return -1;
-    td_launch_of launch = launch_of("loss_margin_backward", &v, x, w, TD_NONE, g);
-    td_tensor *const buffers[] = {g, x, t, w, dx};
-    memcpy(launch.buffers, buffers, sizeof buffers);
-    return td_launch(&launch) || td_write_back(out, dx) ? -1 : 0;
+    const loss_values v = margins_of(self, weight, reduction, p, margin);
+    return TD_LAUNCH_ON(launch_of("loss_margin_backward", &v, self, weight, TD_NONE, grad_output), TD_READS(grad_output), TD_READS(self),
+                        TD_READS_AS(target, TD_I64), TD_READS(weight), TD_WRITES(out));
 }
 
 /* Of dtypes that aren't float32 or float64 there is nothing: the CPU sees to that. */
@@ -183,31 +150,20 @@ static bool has_margins(const td_tensor *x) { return x->dtype == TD_F32 || x->dt
 
 int td_on_device_multilabel_margin_loss_forward(td_tensor *self, td_tensor *target, int64_t reduction, td_tensor *out0, td_tensor *out1)
 {
-    loss_values v = samples_of(self, TD_NONE, reduction);
+    const loss_values v = samples_of(self, TD_NONE, reduction);
     if (!has_margins(self))
         return td_leave_to_cpu("other dtypes than float32 and float64");
-    TD_AUTO td_tensor *x = td_make_contiguous(self), *t = td_as_contiguous(target, TD_I64), *pairs = new_pairs(&v, self);
-    TD_AUTO td_tensor *y = v.each ? td_writable(out0, (td_dtype)out0->dtype) : td_tensor_retain(TD_NONE), *is = td_writable(out1, (td_dtype)out1->dtype);
-    if (!x || !t || !y || !pairs || !is)
-        return -1;
-    td_launch_of launch = launch_of("loss_labels", &v, x, TD_NONE, TD_NONE, TD_NONE);
-    td_tensor *const buffers[] = {x, t, is, pairs, y};
-    memcpy(launch.buffers, buffers, sizeof buffers);
-    return td_launch(&launch) || (v.each && td_write_back(out0, y)) || td_write_back(out1, is) || sum_pairs(v, x, pairs, out0, TD_NONE) ? -1 : 0;
+    TD_AUTO td_tensor *pairs = new_pairs(&v, self);
+    return TD_LAUNCH_ON(launch_of("loss_labels", &v, self, TD_NONE, TD_NONE, TD_NONE), TD_READS(self), TD_READS_AS(target, TD_I64), TD_WRITES(out1),
+                        TD_WRITES(pairs), TD_WRITES(each_of(&v, out0))) || sum_pairs(v, self, pairs, out0, TD_NONE) ? -1 : 0;
 }
 
 int td_on_device_multilabel_margin_loss_backward(td_tensor *grad_output, td_tensor *self, td_tensor *target, int64_t reduction, td_tensor *is_target,
                                                  td_tensor *out)
 {
-    loss_values v = samples_of(self, TD_NONE, reduction);
+    const loss_values v = samples_of(self, TD_NONE, reduction);
     if (!has_margins(self))
         return td_leave_to_cpu("other dtypes than float32 and float64");
-    TD_AUTO td_tensor *x = td_make_contiguous(self), *t = td_as_contiguous(target, TD_I64), *g = td_make_contiguous(grad_output);
-    TD_AUTO td_tensor *is = td_as_contiguous(is_target, (td_dtype)self->dtype), *dx = td_writable(out, (td_dtype)out->dtype);
-    if (!x || !t || !g || !is || !dx)
-        return -1;
-    td_launch_of launch = launch_of("loss_labels_backward", &v, x, TD_NONE, TD_NONE, g);
-    td_tensor *const buffers[] = {g, x, t, is, dx};
-    memcpy(launch.buffers, buffers, sizeof buffers);
-    return td_launch(&launch) || td_write_back(out, dx) ? -1 : 0;
+    return TD_LAUNCH_ON(launch_of("loss_labels_backward", &v, self, TD_NONE, TD_NONE, grad_output), TD_READS(grad_output), TD_READS(self),
+                        TD_READS_AS(target, TD_I64), TD_READS_AS(is_target, (td_dtype)self->dtype), TD_WRITES(out));
 }

@@ -23,6 +23,7 @@ enum { BLOCK = 256, MOST_BLOCKS = 132 * (2048 / BLOCK) };
 int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tensor *each, double a, double b, int64_t from, int64_t to)
 {
     const td_dtype dtype = (td_dtype)out->dtype, of_each = each ? (td_dtype)each->dtype : TD_F32;
+    kind = kind == TD_FILL_NORMAL_SINGLY ? TD_FILL_NORMAL : kind;
     const bool wide = kind == TD_FILL_EACH ? of_each == TD_F64 : dtype == TD_F64 && kind < TD_FILL_RANDOM;
     random_values v = {.n = out->numel, .from = from};
     bool longs = false;

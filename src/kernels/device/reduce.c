@@ -25,24 +25,23 @@ static void result_strides(const td_tensor *x, const td_tensor *out, const bool 
 
 static bool shape_of(reduce_values *v, const td_tensor *x, const bool *mask, const td_fold *j)
 {
-    int64_t sizes[2][TD_MAX_DIMS], strides[2][TD_MAX_DIMS], first[TD_MAX_DIMS], second[TD_MAX_DIMS];
+    int64_t sizes[2][TD_MAX_DIMS], kept[3][TD_MAX_DIMS], reduced[1][TD_MAX_DIMS];      /* kept: of x and both results */
     int n[2] = {0, 0};
     for (int d = 0; d < x->ndim; d++) {
         sizes[mask[d]][n[mask[d]]] = x->sizes[d];
-        strides[mask[d]][n[mask[d]]++] = x->strides[d];
+        (mask[d] ? reduced : kept)[0][n[mask[d]]++] = x->strides[d];
     }
-    result_strides(x, j->out, mask, first);
-    result_strides(x, j->second, mask, second);
-    return td_axes_of(&v->kept, n[0], sizes[0], 3, (const int64_t *const[]){strides[0], first, second}) &&
-           td_axes_of(&v->reduced, n[1], sizes[1], 1, (const int64_t *const[]){strides[1]});
+    result_strides(x, j->out, mask, kept[1]);
+    result_strides(x, j->second, mask, kept[2]);
+    return td_axes_of(&v->kept, n[0], sizes[0], 3, kept) && td_axes_of(&v->reduced, n[1], sizes[1], 1, reduced);
 }
 
 static int64_t innermost(const axes *a) { return a->ndim ? llabs(a->strides[0][a->ndim - 1]) : INT64_MAX; }
 
 /* Whether all strides but the innermost one of `inner` are multiples of a pack, and it is 1. */
-static bool packs_fit(const axes *inner, const axes *outer, int pack)
+static bool packs_fit(const td_tensor *x, const axes *inner, const axes *outer, int pack)
 {
-    bool fit = inner->ndim && inner->strides[0][inner->ndim - 1] == 1;
+    bool fit = (uintptr_t)x->data % 16 == 0 && inner->ndim && inner->strides[0][inner->ndim - 1] == 1;
     for (int d = 0; d + 1 < inner->ndim; d++)
         fit = fit && inner->strides[0][d] % pack == 0;
     for (int d = 0; d < outer->ndim; d++)
@@ -59,7 +58,7 @@ static shared share_work(reduce_values *v, const td_device_properties *device, t
     const axes *inner = s.columns ? &v->kept : &v->reduced, *outer = s.columns ? &v->reduced : &v->kept;
     const int64_t inside = inner->ndim ? inner->sizes[inner->ndim - 1] : 1, groups = (int64_t)device->units * 3, outputs = v->kept.count;
     s.pack = td_launch_pack(inner->ndim > 1 || s.columns ? inside : 0, (td_tensor *[]){x, NULL});
-    s.pack = packs_fit(inner, outer, s.pack) ? s.pack : 1;
+    s.pack = packs_fit(x, inner, outer, s.pack) ? s.pack : 1;
     const int64_t packs = inner->count / s.pack, n = v->reduced.count;
     int64_t units, each;
     if (s.columns) {

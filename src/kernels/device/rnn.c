@@ -47,18 +47,13 @@ static int launch(const char *kernel, const td_rnn_geometry *g, td_tensor *bias,
     return td_launch(&with);
 }
 
-static td_dtype computed(const td_tensor *x) { return x->dtype == TD_F16 || x->dtype == TD_BF16 ? TD_F32 : (td_dtype)x->dtype; }
-static td_tensor *operand(td_tensor *x, td_dtype type) { return x == TD_NONE ? td_tensor_retain(x) : td_as_contiguous(x, type); }
-static td_tensor *target(td_tensor *x, td_dtype type) { return x == TD_NONE ? td_tensor_retain(x) : td_writable(x, type); }
-static int finish(td_tensor *x, td_tensor *written) { return x == TD_NONE ? 0 : td_write_back(x, written); }
-
 int td_on_device_rnn_layer(td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *b_hh, const td_rnn_geometry *g, td_tensor *out0,
                            td_tensor *out1, td_tensor *out2)
 {
-    const td_dtype type = computed(gates);
+    const td_dtype type = td_compute_dtype(gates);
     const int64_t n = g->width, width = g->gates * n;
-    TD_AUTO td_tensor *x = operand(gates, type), *h0 = operand(hx, type), *c0 = operand(cx, type), *w = operand(w_hh, type), *b = operand(b_hh, type);
-    TD_AUTO td_tensor *y = target(out0, type), *c = target(out1, type), *s = target(out2, type);
+    TD_AUTO td_tensor *x = td_operand(gates, type), *h0 = td_operand(hx, type), *c0 = td_operand(cx, type), *w = td_operand(w_hh, type), *b = td_operand(b_hh, type);
+    TD_AUTO td_tensor *y = td_target(out0, type), *c = td_target(out1, type), *s = td_target(out2, type);
     TD_AUTO td_tensor *product = td_tensor_new(2, (int64_t[]){g->rows, width}, type, gates->device);
     if (!x || !h0 || !c0 || !w || !b || !y || !c || !s || !product)
         return -1;
@@ -70,18 +65,18 @@ int td_on_device_rnn_layer(td_tensor *gates, td_tensor *hx, td_tensor *cx, td_te
             launch("cell_forward", g, b, (td_launch_of){.buffers = {now, gx, product, b, hp, cp, cells, kept}}))
             return -1;
     }
-    return finish(out0, y) || finish(out1, c) || finish(out2, s) ? -1 : 0;
+    return td_finish(out0, y) || td_finish(out1, c) || td_finish(out2, s) ? -1 : 0;
 }
 
 int td_on_device_rnn_layer_backward(td_tensor *grad, td_tensor *grad_cells, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *result,
                                     td_tensor *cells, td_tensor *saved, const td_rnn_geometry *g, td_tensor *out0, td_tensor *out1, td_tensor *out2,
                                     td_tensor *out3, td_tensor *out4)
 {
-    const td_dtype type = computed(grad);
+    const td_dtype type = td_compute_dtype(grad);
     const int64_t steps = g->steps, rows = g->rows, n = g->width, width = g->gates * n;
-    TD_AUTO td_tensor *slopes = operand(grad, type), *slopes_c = operand(grad_cells, type), *h0 = operand(hx, type), *c0 = operand(cx, type);
-    TD_AUTO td_tensor *w = operand(w_hh, type), *y = operand(result, type), *c = operand(cells, type), *s = operand(saved, type);
-    TD_AUTO td_tensor *dx = target(out0, type), *dh = target(out1, type), *dc = target(out2, type), *dw = target(out3, type), *db = target(out4, type);
+    TD_AUTO td_tensor *slopes = td_operand(grad, type), *slopes_c = td_operand(grad_cells, type), *h0 = td_operand(hx, type), *c0 = td_operand(cx, type);
+    TD_AUTO td_tensor *w = td_operand(w_hh, type), *y = td_operand(result, type), *c = td_operand(cells, type), *s = td_operand(saved, type);
+    TD_AUTO td_tensor *dx = td_target(out0, type), *dh = td_target(out1, type), *dc = td_target(out2, type), *dw = td_target(out3, type), *db = td_target(out4, type);
     if (!slopes || !slopes_c || !h0 || !c0 || !w || !y || !c || !s || !dx || !dh || !dc || !dw || !db)
         return -1;
     TD_AUTO td_tensor *hidden = g->mode == TD_RNN_GRU ? td_tensor_new(3, dx->sizes, type, dx->device) : td_tensor_retain(dx);
@@ -111,5 +106,5 @@ int td_on_device_rnn_layer_backward(td_tensor *grad, td_tensor *grad_cells, td_t
         if (!ones || multiply(1, width, steps * rows, ones, steps * rows, 1, hidden, width, 1, db, false))
             return -1;
     }
-    return finish(out0, dx) || finish(out1, dh) || finish(out2, dc) || finish(out3, dw) || finish(out4, db) ? -1 : 0;
+    return td_finish(out0, dx) || td_finish(out1, dh) || td_finish(out2, dc) || td_finish(out3, dw) || td_finish(out4, db) ? -1 : 0;
 }

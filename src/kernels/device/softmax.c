@@ -18,12 +18,7 @@ static int run(bool log, int64_t dim, td_tensor *x, td_tensor *result, td_tensor
     for (int i = d + 1; i < x->ndim; i++)
         v.inner *= x->sizes[i];
     v.lines = x->numel / v.n;
-    TD_AUTO td_tensor *from = td_make_contiguous(x);
-    TD_AUTO td_tensor *of = result ? td_make_contiguous(result) : NULL;
-    TD_AUTO td_tensor *to = td_writable(out, (td_dtype)out->dtype);
-    if (!from || (result && !of) || !to)
-        return -1;
-    td_tensor *const tensors[] = {from, of ? of : to, of ? to : NULL, NULL};
+    td_tensor *const tensors[] = {x, result ? result : out, result ? out : NULL, NULL};
     td_rows rows = td_launch_rows(x->device, v.lines, v.n, 32, v.inner > 1 ? NULL : tensors);
     if (v.inner >= lanes && v.lines >= 8 * lanes)
         rows = (td_rows){1, 1, v.n <= 32 ? (int)td_power_from(v.n) : 0, td_launch_groups(x->device, v.lines)};
@@ -31,9 +26,8 @@ static int run(bool log, int64_t dim, td_tensor *x, td_tensor *result, td_tensor
         .source = td_source_softmax, TD_VALUES(v), .groups = rows.groups, .kernel = result ? "softmax_gradient" : "softmax",
         .types = {{"A", (td_dtype)x->dtype}, {"B", (td_dtype)out->dtype}, {"R", (td_dtype)(result ? result : out)->dtype}},
         .numbers = {{"LOG", log}, {"PACK", rows.pack}, {"TEAM", rows.team}, {"HELD", rows.held}},
-        .buffers = {tensors[0], tensors[1], tensors[2]},
     };
-    return td_launch(&launch) || td_write_back(out, to) ? -1 : 0;
+    return result ? TD_LAUNCH_ON(launch, TD_READS(x), TD_READS(result), TD_WRITES(out)) : TD_LAUNCH_ON(launch, TD_READS(x), TD_WRITES(out));
 }
 
 int td_on_device__softmax(td_tensor *self, int64_t dim, bool half_to_float, td_tensor *out0)

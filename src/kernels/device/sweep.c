@@ -2,7 +2,7 @@
 #include "kernels/device/sweep.h"
 
 #include <stdlib.h>
-#include "tensor/tensor.h"
+#include "kernels/device/kernel.h"
 
 /* Strides of a run along the output's dimensions, 0 where it is broadcast. */
 static void stretch(const td_tensor *x, const td_tensor *out, int64_t *strides)
@@ -12,37 +12,16 @@ static void stretch(const td_tensor *x, const td_tensor *out, int64_t *strides)
         strides[d] = d < lead || (x->sizes[d - lead] == 1 && out->sizes[d] != 1) ? 0 : x->strides[d - lead];
 }
 
-/* Outermost first by the output's strides, dimensions of one element dropped, neighbours merged that are one in all runs. */
 static void merge_dimensions(td_sweep *s, int n_runs, td_tensor *const *runs)
 {
-    const td_tensor *out = runs[0];
     int64_t strides[TD_SWEEP_RUNS][TD_MAX_DIMS];
-    int order[TD_MAX_DIMS], ndim = 0, left = 0;
     for (int r = 0; r < n_runs; r++)
-        stretch(runs[r], out, strides[r]);
-    for (int d = 0; d < out->ndim; d++) {
-        int at = ndim;
-        if (out->sizes[d] == 1)
-            continue;
-        for (; at > 0 && llabs(strides[0][order[at - 1]]) < llabs(strides[0][d]); at--)
-            order[at] = order[at - 1];
-        order[at] = d;
-        ndim++;
-    }
-    for (int i = 0; i < ndim; i++) {
-        const int d = order[i];
-        bool one = left > 0;
-        for (int r = 0; r < n_runs && one; r++)
-            one = s->strides[r][left - 1] == strides[r][d] * out->sizes[d];
-        left += !one;
-        s->sizes[left - 1] = one ? s->sizes[left - 1] * out->sizes[d] : out->sizes[d];
-        for (int r = 0; r < n_runs; r++)
-            s->strides[r][left - 1] = strides[r][d];
-    }
-    bool contiguous = left <= 1;
-    for (int r = 0; r < n_runs && left == 1; r++)
+        stretch(runs[r], runs[0], strides[r]);
+    s->ndim = td_merge_dimensions(runs[0]->ndim, runs[0]->sizes, n_runs, strides, s->sizes, s->strides);
+    bool contiguous = s->ndim <= 1;
+    for (int r = 0; r < n_runs && s->ndim == 1; r++)
         contiguous &= s->strides[r][0] == 1;
-    s->ndim = contiguous ? 0 : left;
+    s->ndim = contiguous ? 0 : s->ndim;
 }
 
 /* A row of elements of the runs, by size, is cut into packs of 16 bytes of the widest; of the narrowest they have 4 at least. */

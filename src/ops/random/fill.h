@@ -42,13 +42,17 @@ static inline int64_t td_random_largest(td_dtype dtype)
     }
 }
 
-/* ---- on devices with programs: src/kernels/device/random.c.  The order of the bounded ones is known to random.ck. */
+/* What is filled with; the order of the first ones is known to random.ck. */
 typedef enum td_filling {
     TD_FILL_UNIFORM, TD_FILL_NORMAL, TD_FILL_LOG_NORMAL, TD_FILL_CAUCHY, TD_FILL_EXPONENTIAL, TD_FILL_GEOMETRIC, TD_FILL_BERNOULLI,
     TD_FILL_KEPT, TD_FILL_DROPOUT,              /* dropout's masks, of bool and as factors */
     TD_FILL_RANDOM, TD_FILL_RANDOM_FROM, TD_FILL_RANDOM_FROM_TO,
     TD_FILL_EACH,           /* bernoulli with a probability for each element */
+    TD_FILL_NORMAL_SINGLY,  /* normal_ where the CPU has td_fill_normal_elementwise */
 } td_filling;
+
+/* ---- on devices with programs: src/kernels/device/random.c */
+
 /* Elements of a dense tensor in the order of memory; the numbers mean what they mean below and were checked.  `each` is NULL but for TD_FILL_EACH.
  * TD_E_NOT_IMPLEMENTED for a dtype that the device doesn't compute in. */
 TD_MUST_USE int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tensor *each, double a, double b, int64_t from, int64_t to);

@@ -21,32 +21,22 @@
 
 /* A fill's parameters; unused ones stay 0. g is NULL for the default generator. */
 typedef struct draw { td_generator *g; double a, b; int64_t from, to; } draw;
-typedef int filler(const draw *d, td_dtype dtype, void *out, int64_t n);
-
-static int fill_uniform(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_uniform(d->g, t, out, n, d->a, d->b); }
-static int fill_normal(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_normal(d->g, t, out, n, d->a, d->b); }
-static int fill_normal_each(const draw *d, td_dtype t, void *out, int64_t n)
+static int fill_here(td_filling kind, const draw *d, td_dtype t, void *out, int64_t n)
 {
-    return td_fill_normal_elementwise(d->g, t, out, n, d->a, d->b);
-}
-static int fill_log_normal(const draw *d, td_dtype t, void *out, int64_t n)
-{
-    return td_fill_log_normal(d->g, t, out, n, d->a, d->b);
-}
-static int fill_cauchy(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_cauchy(d->g, t, out, n, d->a, d->b); }
-static int fill_exponential(const draw *d, td_dtype t, void *out, int64_t n)
-{
-    return td_fill_exponential(d->g, t, out, n, d->a);
-}
-static int fill_geometric(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_geometric(d->g, t, out, n, d->a); }
-static int fill_bernoulli(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_bernoulli(d->g, t, out, n, d->a); }
-static int fill_kept(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_bernoulli(d->g, t, out, n, d->a); }
-static int fill_dropout(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_dropout(d->g, t, out, n, d->a); }
-static int fill_random(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_random(d->g, t, out, n); }
-static int fill_from(const draw *d, td_dtype t, void *out, int64_t n) { return td_fill_random_from(d->g, t, out, n, d->from); }
-static int fill_from_to(const draw *d, td_dtype t, void *out, int64_t n)
-{
-    return td_fill_random_from_to(d->g, t, out, n, d->from, d->to);
+    switch (kind) {
+    case TD_FILL_UNIFORM:        return td_fill_uniform(d->g, t, out, n, d->a, d->b);
+    case TD_FILL_NORMAL:         return td_fill_normal(d->g, t, out, n, d->a, d->b);
+    case TD_FILL_NORMAL_SINGLY:  return td_fill_normal_elementwise(d->g, t, out, n, d->a, d->b);
+    case TD_FILL_LOG_NORMAL:     return td_fill_log_normal(d->g, t, out, n, d->a, d->b);
+    case TD_FILL_CAUCHY:         return td_fill_cauchy(d->g, t, out, n, d->a, d->b);
+    case TD_FILL_EXPONENTIAL:    return td_fill_exponential(d->g, t, out, n, d->a);
+    case TD_FILL_GEOMETRIC:      return td_fill_geometric(d->g, t, out, n, d->a);
+    case TD_FILL_DROPOUT:        return td_fill_dropout(d->g, t, out, n, d->a);
+    case TD_FILL_RANDOM:         return td_fill_random(d->g, t, out, n);
+    case TD_FILL_RANDOM_FROM:    return td_fill_random_from(d->g, t, out, n, d->from);
+    case TD_FILL_RANDOM_FROM_TO: return td_fill_random_from_to(d->g, t, out, n, d->from, d->to);
+    default:                     return td_fill_bernoulli(d->g, t, out, n, d->a);       /* TD_FILL_BERNOULLI, TD_FILL_KEPT */
+    }
 }
 
 /* A view of x whose dimensions go along memory, the largest stride outermost, all strides positive; `like` (of x's
@@ -73,64 +63,47 @@ static td_tensor *along_memory(td_tensor *x, td_tensor *like)
 
 /* One number that nobody sees, from a separate generator: what is refused for the parameters and the dtype is so on meta
  * too. The buffer has space for one element of the widest dtype, complex128. */
-static int try_on_meta(filler *f, draw d, const td_tensor *self)
+static int try_on_meta(td_filling kind, draw d, const td_tensor *self)
 {
     double room[2];
     td_generator *own = d.g = td_generator_new();
-    int status = own ? f(&d, (td_dtype)self->dtype, room, self->numel > 0) : -1;
+    int status = own ? fill_here(kind, &d, (td_dtype)self->dtype, room, self->numel > 0) : -1;
     td_generator_release(own);
     return status;
 }
 
-/* Which one a function is, for devices. */
-static td_filling filling_of(filler *f)
+static int fill_dense(td_tensor *dense, td_filling kind, const draw *d)
 {
-    static const struct { filler *f; td_filling kind; } of[] = {
-        {fill_uniform, TD_FILL_UNIFORM}, {fill_normal, TD_FILL_NORMAL}, {fill_normal_each, TD_FILL_NORMAL}, {fill_log_normal, TD_FILL_LOG_NORMAL},
-        {fill_cauchy, TD_FILL_CAUCHY}, {fill_exponential, TD_FILL_EXPONENTIAL}, {fill_geometric, TD_FILL_GEOMETRIC},
-        {fill_bernoulli, TD_FILL_BERNOULLI}, {fill_kept, TD_FILL_KEPT}, {fill_dropout, TD_FILL_DROPOUT}, {fill_random, TD_FILL_RANDOM},
-        {fill_from, TD_FILL_RANDOM_FROM}, {fill_from_to, TD_FILL_RANDOM_FROM_TO},
-    };
-    int i = 0;
-    while (of[i].f != f)
-        i++;
-    return of[i].kind;
-}
-
-/* A dense tensor on a device. */
-static int fill_there(td_tensor *dense, filler *f, const draw *d)
-{
+    if (dense->device.type == TD_CPU)
+        return fill_here(kind, d, (td_dtype)dense->dtype, dense->data, dense->numel);
     if (d->g && !td_generator_counts(d->g)) {
         char name[32];
         return td_error(TD_E_RUNTIME, "Expected a '%s' device type for generator but found 'cpu'", td_device_str(dense->device, name));
     }
-    return td_fill_on_device(filling_of(f), d->g, dense, NULL, d->a, d->b, d->from, d->to);
+    return td_fill_on_device(kind, d->g, dense, NULL, d->a, d->b, d->from, d->to);
 }
 
 /* A tensor without gaps is filled in place, in the order of memory; one with gaps through a contiguous one, whose
  * elements are copied out in that order. */
-static int fill(const char *op, td_tensor *self, filler *f, const draw *d)
+static int fill(const char *op, td_tensor *self, td_filling kind, const draw *d)
 {
     if (td_check_overlap(op, self, 0, NULL))
         return -1;
-    if (self->device.type == TD_META)
-        return try_on_meta(f, *d, self);
-    const bool there = self->device.type != TD_CPU;
-    if (there && try_on_meta(f, *d, self))
+    if (self->device.type != TD_CPU && try_on_meta(kind, *d, self))
         return -1;
+    if (self->device.type == TD_META)
+        return 0;
     if (self->flags & (TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING))
-        return there ? fill_there(self, f, d) : f(d, (td_dtype)self->dtype, self->data, self->numel);
+        return fill_dense(self, kind, d);
     TD_AUTO td_tensor *place = along_memory(self, NULL);
     TD_AUTO td_tensor *dense = place ? td_tensor_new(place->ndim, place->sizes, (td_dtype)self->dtype, self->device) : NULL;
-    if (!dense || (there ? fill_there(dense, f, d) : f(d, (td_dtype)self->dtype, dense->data, dense->numel)))
-        return -1;
-    return td_copy_elements(place, dense);
+    return !dense || fill_dense(dense, kind, d) ? -1 : td_copy_elements(place, dense);
 }
 
 /* The new tensor, or NULL if it couldn't be filled. */
-static td_tensor *filled(const char *op, td_tensor *x, filler *f, const draw *d)
+static td_tensor *filled(const char *op, td_tensor *x, td_filling kind, const draw *d)
 {
-    if (x && fill(op, x, f, d)) {
+    if (x && fill(op, x, kind, d)) {
         td_tensor_release(x);
         return NULL;
     }
@@ -149,49 +122,49 @@ static td_tensor *like(td_tensor *x) { return td_empty_like(x, TD_DTYPE_NONE, TD
 
 int td_op_uniform_(td_tensor *self, double from, double to, td_generator *generator)
 {
-    return fill("uniform_", self, fill_uniform, &(draw){.g = generator, .a = from, .b = to});
+    return fill("uniform_", self, TD_FILL_UNIFORM, &(draw){.g = generator, .a = from, .b = to});
 }
-/* A contiguous tensor gets other numbers than all the rest (fill_normal, see the Note); randn_like decides the same by the
+/* A contiguous tensor gets other numbers than all the rest (TD_FILL_NORMAL, see the Note); randn_like decides the same by the
  * layout that it takes from self. */
 int td_op_normal_(td_tensor *self, double mean, double std, td_generator *generator)
 {
     if (!(std >= 0))
         return td_error(TD_E_RUNTIME, "normal expects std >= 0.0, but found std %g", std);
-    return fill("normal_", self, self->flags & TD_FLAG_CONTIGUOUS ? fill_normal : fill_normal_each,
+    return fill("normal_", self, self->flags & TD_FLAG_CONTIGUOUS ? TD_FILL_NORMAL : TD_FILL_NORMAL_SINGLY,
                 &(draw){.g = generator, .a = mean, .b = std});
 }
 int td_op_log_normal_(td_tensor *self, double mean, double std, td_generator *generator)
 {
-    return fill("log_normal_", self, fill_log_normal, &(draw){.g = generator, .a = mean, .b = std});
+    return fill("log_normal_", self, TD_FILL_LOG_NORMAL, &(draw){.g = generator, .a = mean, .b = std});
 }
 int td_op_cauchy_(td_tensor *self, double median, double sigma, td_generator *generator)
 {
-    return fill("cauchy_", self, fill_cauchy, &(draw){.g = generator, .a = median, .b = sigma});
+    return fill("cauchy_", self, TD_FILL_CAUCHY, &(draw){.g = generator, .a = median, .b = sigma});
 }
 int td_op_exponential_(td_tensor *self, double lambd, td_generator *generator)
 {
-    return fill("exponential_", self, fill_exponential, &(draw){.g = generator, .a = lambd});
+    return fill("exponential_", self, TD_FILL_EXPONENTIAL, &(draw){.g = generator, .a = lambd});
 }
 int td_op_geometric_(td_tensor *self, double p, td_generator *generator)
 {
-    return fill("geometric_", self, fill_geometric, &(draw){.g = generator, .a = p});
+    return fill("geometric_", self, TD_FILL_GEOMETRIC, &(draw){.g = generator, .a = p});
 }
 int td_op_random_(td_tensor *self, td_generator *generator)
 {
-    return fill("random_", self, fill_random, &(draw){.g = generator});
+    return fill("random_", self, TD_FILL_RANDOM, &(draw){.g = generator});
 }
 /* Numbers from 0 to `to` - 1. */
 int td_op_random_to_(td_tensor *self, int64_t to, td_generator *generator)
 {
-    return fill("random_", self, fill_from_to, &(draw){.g = generator, .to = to});
+    return fill("random_", self, TD_FILL_RANDOM_FROM_TO, &(draw){.g = generator, .to = to});
 }
 int td_op_random_from_(td_tensor *self, int64_t from, const int64_t *to, td_generator *generator)
 {
-    return fill("random_", self, to ? fill_from_to : fill_from, &(draw){.g = generator, .from = from, .to = to ? *to : 0});
+    return fill("random_", self, to ? TD_FILL_RANDOM_FROM_TO : TD_FILL_RANDOM_FROM, &(draw){.g = generator, .from = from, .to = to ? *to : 0});
 }
 int td_op_bernoulli_float_(td_tensor *self, double p, td_generator *generator)
 {
-    return fill("bernoulli_", self, fill_bernoulli, &(draw){.g = generator, .a = p});
+    return fill("bernoulli_", self, TD_FILL_BERNOULLI, &(draw){.g = generator, .a = p});
 }
 
 /* A contiguous result by contiguous probabilities. */
@@ -250,14 +223,14 @@ int td_op_bernoulli_out(td_tensor *self, td_generator *generator, td_tensor *out
 td_tensor *td_op_bernoulli_p(td_tensor *self, double p, td_generator *generator)
 {
     td_tensor *out = td_tensor_new(self->ndim, self->sizes, (td_dtype)self->dtype, self->device);
-    return filled("bernoulli", out, fill_bernoulli, &(draw){.g = generator, .a = p});
+    return filled("bernoulli", out, TD_FILL_BERNOULLI, &(draw){.g = generator, .a = p});
 }
 
 /* ---- new tensors */
 
 td_tensor *td_op_rand_generator(int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype, td_device device)
 {
-    return filled("rand", make(n_size, size, dtype, device), fill_uniform, &(draw){.g = generator, .a = 0, .b = 1});
+    return filled("rand", make(n_size, size, dtype, device), TD_FILL_UNIFORM, &(draw){.g = generator, .a = 0, .b = 1});
 }
 td_tensor *td_op_rand(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device)
 {
@@ -265,7 +238,7 @@ td_tensor *td_op_rand(int64_t n_size, const int64_t *size, td_dtype dtype, td_de
 }
 td_tensor *td_op_randn_generator(int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype, td_device device)
 {
-    return filled("randn", make(n_size, size, dtype, device), fill_normal, &(draw){.g = generator, .a = 0, .b = 1});
+    return filled("randn", make(n_size, size, dtype, device), TD_FILL_NORMAL, &(draw){.g = generator, .a = 0, .b = 1});
 }
 td_tensor *td_op_randn(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device)
 {
@@ -274,7 +247,7 @@ td_tensor *td_op_randn(int64_t n_size, const int64_t *size, td_dtype dtype, td_d
 td_tensor *td_op_rand_like_generator(td_tensor *self, td_generator *generator, td_dtype dtype, td_device device,
                                      td_memory_format memory_format)
 {
-    return filled("rand_like", td_empty_like(self, dtype, device, memory_format), fill_uniform,
+    return filled("rand_like", td_empty_like(self, dtype, device, memory_format), TD_FILL_UNIFORM,
                   &(draw){.g = generator, .a = 0, .b = 1});
 }
 td_tensor *td_op_rand_like(td_tensor *self, td_dtype dtype, td_device device, td_memory_format memory_format)
@@ -285,7 +258,7 @@ td_tensor *td_op_randn_like_generator(td_tensor *self, td_generator *generator, 
                                       td_memory_format memory_format)
 {
     td_tensor *x = td_empty_like(self, dtype, device, memory_format);
-    return filled("randn_like", x, x && x->flags & TD_FLAG_CONTIGUOUS ? fill_normal : fill_normal_each,
+    return filled("randn_like", x, x && x->flags & TD_FLAG_CONTIGUOUS ? TD_FILL_NORMAL : TD_FILL_NORMAL_SINGLY,
                   &(draw){.g = generator, .a = 0, .b = 1});
 }
 td_tensor *td_op_randn_like(td_tensor *self, td_dtype dtype, td_device device, td_memory_format memory_format)
@@ -296,7 +269,7 @@ td_tensor *td_op_randn_like(td_tensor *self, td_dtype dtype, td_device device, t
 td_tensor *td_op_randint_low_generator(int64_t low, int64_t high, int64_t n_size, const int64_t *size, td_generator *generator,
                                        td_dtype dtype, td_device device)
 {
-    return filled("randint", make(n_size, size, dtype == TD_DTYPE_NONE ? TD_I64 : dtype, device), fill_from_to,
+    return filled("randint", make(n_size, size, dtype == TD_DTYPE_NONE ? TD_I64 : dtype, device), TD_FILL_RANDOM_FROM_TO,
                   &(draw){.g = generator, .from = low, .to = high});
 }
 td_tensor *td_op_randint_low(int64_t low, int64_t high, int64_t n_size, const int64_t *size, td_dtype dtype, td_device device)
@@ -315,7 +288,7 @@ td_tensor *td_op_randint(int64_t high, int64_t n_size, const int64_t *size, td_d
 td_tensor *td_op_randint_like_low_generator_dtype(td_tensor *self, int64_t low, int64_t high, td_generator *generator,
                                                   td_dtype dtype, td_device device, td_memory_format memory_format)
 {
-    return filled("randint_like", td_empty_like(self, dtype, device, memory_format), fill_from_to,
+    return filled("randint_like", td_empty_like(self, dtype, device, memory_format), TD_FILL_RANDOM_FROM_TO,
                   &(draw){.g = generator, .from = low, .to = high});
 }
 td_tensor *td_op_randint_like_low_dtype(td_tensor *self, int64_t low, int64_t high, td_dtype dtype, td_device device,
@@ -352,7 +325,7 @@ static td_tensor *order_keys(td_tensor *out, td_generator *generator)
     int64_t room[2];
     const bool refused = !own || td_fill_randperm(own, (td_dtype)out->dtype, room, 0);
     td_generator_release(own);
-    TD_AUTO td_tensor *keys = refused ? NULL : filled("randperm", td_tensor_new(1, out->sizes, TD_I64, out->device), fill_from,
+    TD_AUTO td_tensor *keys = refused ? NULL : filled("randperm", td_tensor_new(1, out->sizes, TD_I64, out->device), TD_FILL_RANDOM_FROM,
                                                       &(draw){.g = generator, .from = INT64_MIN});
     TD_AUTO td_tensor *order = td_argsort(keys, 0, false);
     return order && !td_copy_elements(to, order) ? td_tensor_retain(to) : NULL;
@@ -401,7 +374,7 @@ static td_tensor *normal(td_tensor *shape_of, td_tensor *mean, double mean_numbe
         return NULL;
     if (!std && !(std_number >= 0))
         return td_fail(TD_E_RUNTIME, "normal expects std >= 0.0, but found std %g", std_number);
-    TD_AUTO td_tensor *z = filled("normal", td_tensor_new(ndim, sizes, (td_dtype)shape_of->dtype, shape_of->device), fill_normal,
+    TD_AUTO td_tensor *z = filled("normal", td_tensor_new(ndim, sizes, (td_dtype)shape_of->dtype, shape_of->device), TD_FILL_NORMAL,
                                   &(draw){.g = generator, .a = 0, .b = std ? 1 : std_number});
     if (z && !z->numel)         /* of any dtype, which is kept */
         return td_tensor_retain(z);
@@ -427,7 +400,7 @@ td_tensor *td_op_normal_float_float(double mean, double std, int64_t n_size, con
 {
     if (!(std >= 0))
         return td_fail(TD_E_RUNTIME, "normal expects std >= 0.0, but found std %g", std);
-    return filled("normal", make(n_size, size, dtype, device), fill_normal, &(draw){.g = generator, .a = mean, .b = std});
+    return filled("normal", make(n_size, size, dtype, device), TD_FILL_NORMAL, &(draw){.g = generator, .a = mean, .b = std});
 }
 
 /* ---- samples */
@@ -460,7 +433,7 @@ static td_tensor *multinomial_there(td_tensor *self, int64_t num_samples, bool r
         TD_AUTO td_tensor *out = weights ? td_tensor_new(self->ndim, sizes, TD_I64, self->device) : NULL;
         return out && (!out->numel || !td_multinomial_on_device(generator, weights, out)) ? td_tensor_retain(out) : NULL;
     }
-    TD_AUTO td_tensor *race = filled("multinomial", like(self), fill_exponential, &(draw){.g = generator, .a = 1});
+    TD_AUTO td_tensor *race = filled("multinomial", like(self), TD_FILL_EXPONENTIAL, &(draw){.g = generator, .a = 1});
     TD_AUTO td_tensor *rates = race ? td_div(self, race) : NULL;
     if (!rates || num_samples == 1)
         return rates ? td_argmax(rates, &(int64_t){-1}, true) : NULL;
@@ -627,7 +600,7 @@ static int factors(td_tensor *input, double p, bool train, bool feature, bool al
                                                                                          !td_dtype_is_floating((td_dtype)input->dtype)));
     TD_AUTO td_tensor *noise =
         by_operators ? noise_by_operators(input, p, feature, alpha)
-                     : filled("dropout", noise_for(input, feature), alpha ? fill_bernoulli : fill_dropout,
+                     : filled("dropout", noise_for(input, feature), alpha ? TD_FILL_BERNOULLI : TD_FILL_DROPOUT,
                               &(draw){.a = alpha ? 1 - p : p});
     if (!noise)
         return -1;
@@ -699,7 +672,7 @@ int td_op_native_dropout(td_tensor **results, td_tensor *input, double p, const 
         return results[1] ? 0 : -1;
     }
     TD_AUTO td_tensor *mask = td_empty_like(input, TD_BOOL, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
-    if (!mask || (drops ? fill("native_dropout", mask, fill_kept, &(draw){.a = 1 - p})
+    if (!mask || (drops ? fill("native_dropout", mask, TD_FILL_KEPT, &(draw){.a = 1 - p})
                         : td_fill_value(mask, td_bool(true))))
         return -1;
     TD_AUTO td_tensor *kept = td_mul(input, mask);
