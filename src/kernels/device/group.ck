@@ -27,6 +27,17 @@ static int64_t divided(int64_t a, int64_t b)
     } while (0)
 #endif
 
+/* The word at `p` becomes `made`, an expression of what it is (now), by SWAP: tried until nobody came between. */
+#define CHANGE(word, SWAP, p, now, made)                                                \
+    do {                                                                                \
+        GLOBAL word *at_ = (GLOBAL word *)(p);                                          \
+        for (word now = *at_, before_;; now = before_) {                                \
+            before_ = SWAP(at_, now, made);                                             \
+            if (before_ == now)                                                         \
+                break;                                                                  \
+        }                                                                               \
+    } while (0)
+
 /* What a group of work items does together: `room` is SHARED memory of WIDTH elements; all of the group call it.
  *
  * Folds the values of `span` neighbouring lanes, all that have the same number modulo `least`, which all of them get: by halves, so that the

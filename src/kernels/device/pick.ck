@@ -76,33 +76,18 @@ static A joined(A stored, A placed)
 #define BITS_OF(x) (x)
 #define OF_BITS(x) ((A)(x))
 #endif
-/* Several may meet at an element: each tries until nobody came between.  Small elements are changed with the word that they are in. */
+/* Several may meet at an element.  Small elements are changed with the word that they are in. */
 static void place(GLOBAL A *to, A x)
 {
 #if SIZE == 8
-    GLOBAL uint64_t *word = (GLOBAL uint64_t *)to;
-    for (uint64_t now = *word, before;; now = before) {
-        before = ATOMIC_SWAP64(word, now, (uint64_t)BITS_OF(joined(OF_BITS(now), x)));
-        if (before == now)
-            return;
-    }
+    CHANGE(uint64_t, ATOMIC_SWAP64, to, now, (uint64_t)BITS_OF(joined(OF_BITS(now), x)));
 #elif SIZE == 4
-    GLOBAL uint32_t *word = (GLOBAL uint32_t *)to;
-    for (uint32_t now = *word, before;; now = before) {
-        before = ATOMIC_SWAP32(word, now, (uint32_t)BITS_OF(joined(OF_BITS(now), x)));
-        if (before == now)
-            return;
-    }
+    CHANGE(uint32_t, ATOMIC_SWAP32, to, now, (uint32_t)BITS_OF(joined(OF_BITS(now), x)));
 #else
     const int shift = (int)((size_t)to & 3) * 8;
     const uint32_t mask = SIZE == 1 ? 0xffu : 0xffffu;
-    GLOBAL uint32_t *word = (GLOBAL uint32_t *)((GLOBAL char *)to - shift / 8);
-    for (uint32_t now = *word, before;; now = before) {
-        const uint32_t made = (uint32_t)joined((A)(now >> shift & mask), x) & mask;
-        before = ATOMIC_SWAP32(word, now, (now & ~(mask << shift)) | made << shift);
-        if (before == now)
-            return;
-    }
+    CHANGE(uint32_t, ATOMIC_SWAP32, (GLOBAL char *)to - shift / 8, now,
+           (now & ~(mask << shift)) | ((uint32_t)joined((A)(now >> shift & mask), x) & mask) << shift);
 #endif
 }
 

@@ -3,7 +3,7 @@
 #include "calls_kernels_cpu_nn_grid_sampler.h"
 #include "kernels/cpu/nn/grid_sampler.h"
 
-int td_cpu_grid_sampler(td_tensor *input, td_tensor *grid, const td_sample_geometry *g, td_tensor *out)
+int td_cpu_grid_sample(td_tensor *input, td_tensor *grid, const td_sample_geometry *g, td_tensor *out)
 {
     TD_AUTO td_tensor *x = td_operand(input, g->dtype), *at = td_operand(grid, g->dtype), *y = td_target(out, g->dtype);
     if (!x || !at || !y)
