@@ -464,10 +464,12 @@ static PyObject *write_end_of_file(PyObject *o, PyObject *unused)
     WriterObject *self = (WriterObject *)o;
     if (self->finished)
         Py_RETURN_NONE;
-    TD_PY_AUTO PyObject *name = PyUnicode_FromString("version");
+    TD_PY_AUTO PyObject *name = PyUnicode_FromString("version"), *packaged = PyUnicode_FromString(".data/version");
     TD_PY_AUTO PyObject *bytes = PyBytes_FromString("3\n");
     TD_PY_AUTO PyObject *data = bytes ? PyMemoryView_FromObject(bytes) : NULL;
-    int there = name && data ? PySet_Contains(self->names, name) : -1;
+    int there = name && packaged && data ? PySet_Contains(self->names, name) : -1;
+    if (there == 0)
+        there = PySet_Contains(self->names, packaged);
     if (there < 0 || (!there && add(self, name, data, 2) < 0))
         return NULL;
     if (self->busy)

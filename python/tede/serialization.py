@@ -358,17 +358,23 @@ def _pickler(pickle_module, persistent_id):
         def persistent_id(self, obj):
             return persistent_id(obj)
 
-        def save_global(self, obj, name=None):
+        def place(self, obj, name):
+            """The module and the name that stand for an object; None where pickle finds them."""
             if isinstance(obj, (_C.dtype, _C.memory_format)):
-                module, name = "torch", str(obj).rpartition(".")[2]
-            elif isinstance(obj, StorageType):
-                module, name = "torch", obj.name
-            else:
-                module = getattr(obj, "__module__", None) or ""
-                if not (module == "tede" or module.startswith(("tede.", "torch"))):
-                    return super().save_global(obj, name)
-                name = name or obj.__qualname__
-                module = _foreign(module, name)
+                return "torch", str(obj).rpartition(".")[2]
+            if isinstance(obj, StorageType):
+                return "torch", obj.name
+            module = getattr(obj, "__module__", None) or ""
+            if not (module == "tede" or module.startswith(("tede.", "torch"))):
+                return None
+            name = name or obj.__qualname__
+            return _foreign(module, name), name
+
+        def save_global(self, obj, name=None):
+            found = self.place(obj, name)
+            if found is None:
+                return super().save_global(obj, name)
+            module, name = found
             if self.proto >= 4:
                 self.save(module)
                 self.save(name)

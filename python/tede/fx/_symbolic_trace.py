@@ -7,10 +7,12 @@ import inspect
 import itertools
 import math
 import operator
+import re
 import typing
 from types import FunctionType
 
 import tede
+from tede.fx import graph_module
 from tede.fx._compatibility import compatibility  # noqa: F401  programs that subclass Tracer take these names from here
 from tede.fx.graph import Graph, PythonCode, _PyTreeCodeGen, _PyTreeInfo
 from tede.fx.graph_module import GraphModule, _compile
@@ -381,32 +383,81 @@ class _CodeOnlyModule(Module):
         self.__dict__ = body
 
 
-def _rebuild(state, code, name, imports=()):
-    """From a pickle: the code is run with proxies, which makes the graph again. What no node names stays in the module, too."""
-    found = {short: functools.reduce(getattr, path.split(".") if path else (), importlib.import_module(module)) for short, module, path in imports}
-    class KeepModules(Tracer):
+def _traced_again(state, forward, name):
+    """The graph module whose code is `forward`: running it with proxies makes the graph again. What no node names stays in the module, too."""
+    base = state.get("_tracer_cls") or Tracer
+
+    class KeepModules(base):
         def is_leaf_module(self, m, module_qualified_name):
             return True
     module = _CodeOnlyModule(state)
-    plain = type("CodeOnly", (_CodeOnlyModule,), {
-        "forward": _compile(PythonCode(code, {"torch": tede, "_operator": operator, "device": tede.device, "typing": typing, **found}))})
-    module.__class__ = plain
+    module.__class__ = type("CodeOnly", (_CodeOnlyModule,), {"forward": forward})
     made = GraphModule(module, KeepModules().trace(module), name)
     for kind in ("_parameters", "_buffers", "_modules"):
         for name, value in state[kind].items():
             if name not in getattr(made, kind):
                 getattr(made, kind)[name] = value
+    for name, value in state.items():
+        if name not in made.__dict__:
+            setattr(made, name, value)
     return made
 
 
+def _rebuild(state, code, name, imports=()):
+    """From a pickle."""
+    found = {short: functools.reduce(getattr, path.split(".") if path else (), importlib.import_module(module)) for short, module, path in imports}
+    names = {"torch": tede, "_operator": operator, "device": tede.device, "typing": typing, **found}
+    return _traced_again(state, _compile(PythonCode(code, names)), name)
+
+
+def _state(module):
+    return {key: value for key, value in module.__dict__.items() if key not in ("_graph", "_code")}
+
+
+def _named_in(module):
+    """What a graph module's code names besides what each finds."""
+    names = module._graph.python_code("self").globals
+    return {short: value for short, value in names.items() if short not in ("torch", "_operator", "device", "typing")}
+
+
 def _reduce(self):
-    state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_code")}
-    names = self._graph.python_code("self").globals
-    names = {short: value for short, value in names.items() if short not in ("torch", "_operator", "device", "typing")}
+    names = _named_in(self)
     imports = [(short, value.__module__, value.__qualname__) for short, value in names.items()
                if hasattr(value, "__qualname__") and "<" not in value.__qualname__]
     imports += [(short, value.__name__, "") for short, value in names.items() if inspect.ismodule(value)]
-    return _rebuild, (state, self._code, type(self).__name__, imports)
+    return _rebuild, (_state(self), self._code, type(self).__name__, imports)
 
 
 GraphModule.__reduce__ = _reduce
+
+
+# ---- in packages (tede.package): their code is a source of the package
+
+def _import_line(short, value, importer):
+    """A line of Python that gives an object its name in a graph module's code."""
+    if inspect.ismodule(value):
+        return f"import {re.sub('^tede(?=[.]|$)', 'torch', value.__name__)} as {short}"
+    module, path = importer.get_name(value)
+    top, _, rest = path.partition(".")
+    return f"from {module} import {top} as {short}" + (f"\n{short} = {short}.{rest}" if rest else "")
+
+
+def _reduce_package(self, exporter):
+    name = f"fx-generated._{exporter.get_unique_id()}"
+    lines = ["import typing", "import _operator", "import torch", "from torch import device"]
+    lines += [_import_line(short, value, exporter.importer) for short, value in _named_in(self).items()]
+    exporter.save_source_string(name, "\n".join([*lines, "", "", self._code]))
+    return reduce_package_graph_module, ({**_state(self), "_graphmodule_cls_name": type(self).__name__}, name)
+
+
+def reduce_package_graph_module(importer, body, generated_module_name):
+    """From a package."""
+    name = body.pop("_graphmodule_cls_name", "GraphModule")
+    body.pop("_code", None)             # PyTorch's, which is the module's, too
+    return _traced_again(body, importer.import_module(generated_module_name).forward, name)
+
+
+GraphModule.__reduce_package__ = _reduce_package
+reduce_package_graph_module.__module__ = graph_module.__name__
+graph_module.reduce_package_graph_module = reduce_package_graph_module      # where PyTorch's packages name it
+graph_module.__all__.append("reduce_package_graph_module")

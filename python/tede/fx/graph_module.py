@@ -82,6 +82,8 @@ class GraphModule(Module):
                 _assign_attr(root[target], self, target)
         self.meta = dict(getattr(root, "meta", None) or {}) if not isinstance(root, dict) else {}
         self.graph = graph
+        tracer = graph._tracer_cls      # pickles and packages are traced by it again, if it can be found there
+        self._tracer_cls = tracer if tracer and "<locals>" not in tracer.__qualname__ else None
 
     @property
     def graph(self):
