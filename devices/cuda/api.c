@@ -18,9 +18,19 @@
 #define POINTER(result, name, arguments) result (*name) arguments;
 CUDA_FUNCTIONS(POINTER)
 NVRTC_FUNCTIONS(POINTER)
-#define LOOK_UP(result, name, arguments) \
-    if (!(name = (result (*) arguments)dlsym(library, #name))) \
-        return td_error(TD_E_RUNTIME, "cuda: %s has no function %s: it is too old", of, #name);
+static const cuda_function of_driver[] = {CUDA_FUNCTIONS(CUDA_LISTED){NULL}}, of_nvrtc[] = {NVRTC_FUNCTIONS(CUDA_LISTED){NULL}};
+
+const char *cuda_look_up(void *library, const cuda_function *f)
+{
+    while (f->name && (*f->pointer = dlsym(library, f->name)))
+        f++;
+    return f->name;
+}
+static int look_all_up(void *library, const char *of, const cuda_function *functions)
+{
+    const char *missing = cuda_look_up(library, functions);
+    return missing ? td_error(TD_E_RUNTIME, "cuda: %s has no function %s: it is too old", of, missing) : 0;
+}
 
 static void *open_file(const char *folder, int length, const char *file)
 {
@@ -72,13 +82,10 @@ static void *open_beside(const char *file)
 
 int cuda_open(void)
 {
-    const char *of = "the NVIDIA driver's libcuda.so.1";
     void *library = open_named("libcuda.so.1");
     library = library ? library : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return td_error(TD_E_RUNTIME, "cuda: there is no NVIDIA driver (%s)", dlerror());
-    CUDA_FUNCTIONS(LOOK_UP)
-    return 0;
+    return library ? look_all_up(library, "the NVIDIA driver's libcuda.so.1", of_driver)
+                   : td_error(TD_E_RUNTIME, "cuda: there is no NVIDIA driver (%s)", dlerror());
 }
 
 void *cuda_open_version(const char *name, int major)
@@ -115,10 +122,6 @@ void *cuda_library(const char *name)
 
 int nvrtc_open(void)
 {
-    const char *of = "NVRTC";
     void *library = cuda_library("nvrtc");
-    if (!library)
-        return -1;
-    NVRTC_FUNCTIONS(LOOK_UP)
-    return 0;
+    return library ? look_all_up(library, "NVRTC", of_nvrtc) : -1;
 }

@@ -93,5 +93,10 @@ int nvrtc_open(void);
 void *cuda_library(const char *name);
 /* Of one version; NULL, with no error. */
 void *cuda_open_version(const char *name, int major);
+
+/* Sets pointers to a library's functions; NULL, or the name of the first that it hasn't. */
+typedef struct cuda_function { const char *name; void **pointer; } cuda_function;
+#define CUDA_LISTED(result, name, arguments) {#name, (void **)&name},
+const char *cuda_look_up(void *library, const cuda_function *functions);
 #endif
 #endif

@@ -3,11 +3,10 @@
  * cuBLAS is column-major: what is a matrix in rows here is its transpose there, so c = a @ b is asked for as c' = b' @ a'. */
 #include "vendor.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 
 typedef int cublasStatus_t, cublasOperation_t, cublasComputeType_t, cublasGemmAlgo_t, cublasMath_t, cudaDataType;
-typedef struct cublasContext *cublasHandle_t;
+typedef void *cublasHandle_t;
 
 #define CUBLAS_FUNCTIONS(F) \
     F(cublasStatus_t, cublasCreate_v2, (cublasHandle_t *)) \
@@ -34,25 +33,14 @@ static int failed(const char *what, cublasStatus_t status)
 
 static void open_library(void)
 {
+    static const cuda_function functions[] = {CUBLAS_FUNCTIONS(CUDA_LISTED){NULL}};
     void *library = cuda_library("cublas");
-    bool whole = library != NULL;
-#define LOOK_UP(result, name, arguments) whole = whole && (name = (result (*) arguments)dlsym(library, #name));
-    CUBLAS_FUNCTIONS(LOOK_UP)
     if (!library)
         td_error_clear();
-    there = whole;
+    there = library && !cuda_look_up(library, functions);
 }
-
-static int make_handle(CUstream stream, void **of)
-{
-    cublasHandle_t made = NULL;
-    cublasStatus_t status = cublasCreate_v2(&made);
-    if (status == 0 && (status = cublasSetStream_v2(made, stream)))
-        cublasDestroy_v2(made);
-    *of = made;
-    return status ? failed("a handle", status) : 0;
-}
-static cuda_handles handles = {.lock = PTHREAD_MUTEX_INITIALIZER, .make = make_handle};
+static cuda_handles handles = {.lock = PTHREAD_MUTEX_INITIALIZER, .create = &cublasCreate_v2, .set_stream = &cublasSetStream_v2,
+                               .destroy = &cublasDestroy_v2, .failed = failed, .what = "a handle"};
 
 /* A matrix as cuBLAS takes it. */
 typedef struct stored { cublasOperation_t op; int64_t leading; } stored;

@@ -7,7 +7,6 @@
 #include "cudnn.h"
 #include "vendor.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -53,11 +52,9 @@ static void open_library(void)
     /* cuDNN looks for this one, too, and finds what is open already. */
     if (!cuda_library("cublasLt"))
         td_error_clear();
+    static const cuda_function functions[] = {CUDNN_FUNCTIONS(CUDA_LISTED){NULL}};
     void *library = cuda_open_version("cudnn", 9);
-    bool whole = library != NULL;
-#define LOOK_UP(result, name, arguments) whole = whole && (name = (result (*) arguments)dlsym(library, #name));
-    CUDNN_FUNCTIONS(LOOK_UP)
-    there = whole;
+    there = library && !cuda_look_up(library, functions);
 }
 
 int64_t cuda_library_version(const char *name)
@@ -68,16 +65,8 @@ int64_t cuda_library_version(const char *name)
     return there ? (int64_t)cudnnGetVersion() : 0;
 }
 
-static int make_handle(CUstream stream, void **of)
-{
-    cudnnHandle_t made = NULL;
-    cudnnStatus_t status = cudnnCreate(&made);
-    if (status == 0 && (status = cudnnSetStream(made, stream)))
-        cudnnDestroy(made);
-    *of = made;
-    return status ? failed("a handle of cuDNN (torch.backends.cudnn.enabled = False does without)", status) : 0;
-}
-static cuda_handles handles = {.lock = PTHREAD_MUTEX_INITIALIZER, .make = make_handle};
+static cuda_handles handles = {.lock = PTHREAD_MUTEX_INITIALIZER, .create = &cudnnCreate, .set_stream = &cudnnSetStream, .destroy = &cudnnDestroy,
+                               .failed = failed, .what = "a handle of cuDNN (torch.backends.cudnn.enabled = False does without)"};
 
 /* ---- shapes */
 

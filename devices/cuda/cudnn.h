@@ -77,7 +77,7 @@ typedef int cudnnStatus_t, cudnnDataType_t, cudnnTensorFormat_t, cudnnConvolutio
     cudnnConvolutionBwdDataAlgo_t, cudnnConvolutionBwdFilterAlgo_t;
 typedef cudnn_way cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdFilterAlgoPerf_t;
 typedef struct CUstream_st *cudaStream_t;
-typedef struct cudnnContext *cudnnHandle_t;
+typedef void *cudnnHandle_t;
 typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
 typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;

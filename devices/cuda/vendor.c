@@ -17,7 +17,11 @@ static cuda_handle *make(cuda_handles *handles, int index, CUstream stream)
     if (!made)
         return td_fail(TD_E_MEMORY, "cuda: no memory for a handle");
     *made = (cuda_handle){.next = handles->first, .index = index, .stream = stream};
-    if (handles->make(stream, &made->of)) {
+    int status = (*handles->create)(&made->of);
+    if (status == 0 && (status = (*handles->set_stream)(made->of, stream)))
+        (*handles->destroy)(made->of);
+    if (status) {
+        handles->failed(handles->what, status);
         free(made);
         return NULL;
     }

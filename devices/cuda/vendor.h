@@ -16,7 +16,9 @@ typedef struct cuda_handle {
 typedef struct cuda_handles {
     cuda_handle    *first;          /* new ones are put in front, and none is taken out */
     pthread_mutex_t lock;
-    int           (*make)(CUstream stream, void **of);      /* of the current context; 0, or -1 with an error */
+    int          (**create)(void **of), (**set_stream)(void *of, CUstream stream), (**destroy)(void *of);      /* the library's, once looked up */
+    int           (*failed)(const char *what, int status);  /* -1 with an error */
+    const char     *what;           /* a handle, in that error */
 } cuda_handles;
 
 /* Locked; NULL with an error.  The index's context is current. */

@@ -7,7 +7,7 @@
  * events are marks in the queues.  Six operators have kernels of their own, for float32 without strides; the CPU does the rest.
  *
  * Compiled with -DTOY_PROGRAMS it is called "toyc", and runs the core's kernels instead: programs are plain C, a group at a time
- * (TD_DIALECT_SERIAL), compiled by cc where they are first needed.
+ * (TD_DIALECT_SERIAL), compiled by cc where they are first needed.  With -DTOY_WITHOUT_DOUBLES it says that it can't compute in double.
  *
  * Compiled with -fsanitize=address it compiles programs with that, too, and what lies behind a block, or was never written, is found by whoever
  * reads it, if TEDE_NO_CACHE=1 lets the device see each block as it is.
@@ -31,6 +31,11 @@ enum { INDICES = 2, OPERANDS = 3, ARGUMENTS = 32 };
 #define NAME "toyc"
 #else
 #define NAME "toy"
+#endif
+#ifdef TOY_WITHOUT_DOUBLES
+enum { DOUBLES = 0 };
+#else
+enum { DOUBLES = 1 };
 #endif
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -428,7 +433,7 @@ static int properties(int index, td_device_properties *p)
     p->units = 2;
     p->lanes = 1;
     p->dialect = TD_DIALECT_SERIAL;
-    p->doubles = true;
+    p->doubles = DOUBLES;
     return 0;
 }
 

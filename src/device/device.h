@@ -58,6 +58,8 @@ void *td_device_kernel(td_device device, const void *key, size_t key_size, const
 int   td_device_lanes(td_device device);
 /* The device's library is queried once. */
 const td_device_properties *td_device_known(td_device device);
+/* Whether the device has kernels for a dtype: doubles are optional in OpenCL, complex numbers have no type in OpenCL C and CUDA C. */
+bool td_device_computes(td_device device, td_dtype dtype);
 /* So many groups on the current stream, of td_device_lanes work items or of `lanes`. */
 int   td_device_launch(td_device device, void *kernel, int64_t groups, int n_arguments, const td_kernel_argument *arguments);
 int   td_device_launch_lanes(td_device device, void *kernel, int64_t groups, int lanes, int n_arguments, const td_kernel_argument *arguments);

@@ -100,6 +100,12 @@ int td_device_lanes(td_device device)
     return properties ? properties->lanes : -1;
 }
 
+bool td_device_computes(td_device device, td_dtype dtype)
+{
+    const td_device_properties *properties = td_has_programs(device) ? td_device_known(device) : NULL;
+    return properties && dtype < TD_DTYPE_A && !td_dtype_is_complex(dtype) && (properties->doubles || dtype != TD_F64);
+}
+
 /* ---- on disk */
 
 /* The folder with a `/` behind it, made if need be; false if nothing is to be kept. */
@@ -282,30 +288,20 @@ int td_device_launch_lanes(td_device device, void *kernel, int64_t groups, int l
 static int64_t library_calls;
 int64_t td_library_calls(void) { return __atomic_load_n(&library_calls, __ATOMIC_RELAXED); }
 
-static int answer_of(const td_device_library *library, int status, const char *what)
-{
-    if (status == 0)
-        __atomic_fetch_add(&library_calls, 1, __ATOMIC_RELAXED);
-    return status < 0 && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a %s failed, for no reason given", library->name, what) : status;
-}
-
-int td_device_product(td_device device, const td_product *product)
-{
-    const td_device_library *library = td_device_of(device.type);
-    if (!library->product)
-        return 1;
-    td_stream *stream = td_stream_current(device);
-    return answer_of(library, stream ? library->product(device, td_stream_handle(stream), product) : -1, "product");
-}
-
-int td_device_convolution(td_device device, const td_convolution_call *convolution)
-{
-    const td_device_library *library = td_device_of(device.type);
-    if (!library->convolution)
-        return 1;
-    td_stream *stream = td_stream_current(device);
-    return answer_of(library, stream ? library->convolution(device, td_stream_handle(stream), convolution) : -1, "convolution");
-}
+/* A function that a table may lack, and that may decline. */
+#define BY_LIBRARY(name, argument)                                                                                                            \
+    int td_device_##name(td_device device, const argument *of)                                                                                \
+    {                                                                                                                                         \
+        const td_device_library *library = td_device_of(device.type);                                                                         \
+        td_stream *stream = library->name ? td_stream_current(device) : NULL;                                                                 \
+        const int status = !library->name ? 1 : stream ? library->name(device, td_stream_handle(stream), of) : -1;                            \
+        if (status == 0)                                                                                                                      \
+            __atomic_fetch_add(&library_calls, 1, __ATOMIC_RELAXED);                                                                          \
+        return status < 0 && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a " #name " failed, for no reason given", td_device_name(device.type))  \
+                                                      : status;                                                                               \
+    }
+BY_LIBRARY(product, td_product)
+BY_LIBRARY(convolution, td_convolution_call)
 
 static uint32_t library_flags = TD_LIBRARY_DEFAULT;
 uint32_t td_library_flags(void) { return __atomic_load_n(&library_flags, __ATOMIC_RELAXED); }

@@ -48,13 +48,6 @@ static char *print_source(td_device device, const void *context)
     return source;
 }
 
-/* Doubles are optional in OpenCL; complex numbers have no type in OpenCL C and CUDA C. */
-bool td_device_computes(td_device device, td_dtype dtype)
-{
-    const td_device_properties *properties = td_device_known(device);
-    return properties && dtype < TD_DTYPE_A && !td_dtype_is_complex(dtype) && (properties->doubles || dtype != TD_F64);
-}
-
 int td_leave_to_cpu(const char *why) { return td_error(TD_E_NOT_IMPLEMENTED, "left to the CPU: %s", why); }
 
 number td_number(double x)

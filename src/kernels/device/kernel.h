@@ -105,9 +105,6 @@ static inline int64_t td_number_bits(double x, bool wide)
     return of.f = (float)x, (int64_t)of.narrow;
 }
 
-/* Whether the device has kernels for a dtype; complex numbers have none. */
-bool td_device_computes(td_device device, td_dtype dtype);
-
 /* The operator is left to the CPU: fails with TD_E_NOT_IMPLEMENTED. */
 int td_leave_to_cpu(const char *why);
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include "kernels/device/kernel.h"
-#include "ops/nn/adam.h"
+#include "ops/nn/fused.h"
 #define TD_HOST
 #include "kernels/device/optimizer.ck"
 
@@ -193,58 +193,30 @@ static int run(call *c, int64_t n, td_tensor *const *self, td_tensor *const *gra
     return status;
 }
 
-static int sgd(int64_t n, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_buffers, td_tensor *const *buffers, double decay,
-               double momentum, double lr, td_tensor *rate, double dampening, bool nesterov, bool maximize, bool first, td_tensor *scale, td_tensor *found)
+static int sgd(td_tensor *rate, TD_SGD_PARAMETERS(double))
 {
     const bool state = n_buffers > 0;
-    call c = {.op = "_fused_sgd_", .kernel = "sgd_step", .takes = 7, .lr = lr, .decay = decay, .one = momentum, .two = 1 - dampening,
-              .has = (state ? HAS_FIRST : 0) | (nesterov ? IS_NESTEROV : 0) | (maximize ? IS_MAXIMIZED : 0) | (first ? IS_FIRST_STEP : 0)};
-    if (check_lists(c.op, n, (int64_t[]){n_grads, state ? n_buffers : n}, 2))
+    call c = {.op = "_fused_sgd_", .kernel = "sgd_step", .takes = 7, .lr = lr, .decay = weight_decay, .one = momentum, .two = 1 - dampening,
+              .has = (state ? HAS_FIRST : 0) | (nesterov ? IS_NESTEROV : 0) | (maximize ? IS_MAXIMIZED : 0) | (is_first_step ? IS_FIRST_STEP : 0)};
+    if (check_lists(c.op, n_self, (int64_t[]){n_grads, n_buffers}, 1 + state))
         return -1;
-    return run(&c, n, self, grads, (td_tensor *const *[STATES]){state ? buffers : NULL}, NULL, rate, scale, found);
+    return run(&c, n_self, self, grads, (td_tensor *const *[STATES]){state ? buffers : NULL}, NULL, rate, grad_scale, found_inf);
 }
-int td_on_device__fused_sgd_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_buffers,
-                             td_tensor *const *buffers, double weight_decay, double momentum, double lr, double dampening, bool nesterov, bool maximize,
-                             bool is_first_step, td_tensor *grad_scale, td_tensor *found_inf)
-{
-    return sgd(n_self, self, n_grads, grads, n_buffers, buffers, weight_decay, momentum, lr, NULL, dampening, nesterov, maximize, is_first_step, grad_scale,
-               found_inf);
-}
-int td_on_device__fused_sgd_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_buffers,
-                                       td_tensor *const *buffers, double weight_decay, double momentum, td_tensor *lr, double dampening, bool nesterov,
-                                       bool maximize, bool is_first_step, td_tensor *grad_scale, td_tensor *found_inf)
-{
-    return sgd(n_self, self, n_grads, grads, n_buffers, buffers, weight_decay, momentum, 0, lr, dampening, nesterov, maximize, is_first_step, grad_scale,
-               found_inf);
-}
+int td_on_device__fused_sgd_(TD_SGD_PARAMETERS(double)) { return sgd(NULL, TD_SGD_ARGUMENTS(lr)); }
+int td_on_device__fused_sgd_tensor_lr_(TD_SGD_PARAMETERS(td_tensor *)) { return sgd(lr, TD_SGD_ARGUMENTS(0)); }
 
-/* counts: of parameters, gradients, averages, squares, steps, largest. */
-static int adam(const char *op, bool decoupled, const int64_t *counts, td_tensor *const *self, td_tensor *const *grads, td_tensor *const *averages,
-                td_tensor *const *squares, td_tensor *const *largest, td_tensor *const *steps, double lr, td_tensor *rate, double beta1, double beta2,
-                double decay, double eps, bool amsgrad, bool maximize, td_tensor *scale, td_tensor *found)
+static int adam(const char *op, bool decoupled, td_tensor *rate, TD_ADAM_PARAMETERS(double))
 {
-    call c = {.op = op, .kernel = "adam_step", .takes = 31, .lr = lr, .decay = decay, .eps = eps, .one = beta1, .two = beta2,
+    call c = {.op = op, .kernel = "adam_step", .takes = 31, .lr = lr, .decay = weight_decay, .eps = eps, .one = beta1, .two = beta2,
               .has = HAS_FIRST | (amsgrad ? HAS_LARGEST : 0) | (decoupled ? IS_DECOUPLED : 0) | (maximize ? IS_MAXIMIZED : 0)};
-    if (check_lists(op, counts[0], counts + 1, 4) || (amsgrad && check_lists(op, counts[0], counts + 5, 1)))
+    if (check_lists(op, n_self, (int64_t[]){n_grads, n_averages, n_squares, n_steps, n_largest}, 4 + amsgrad))
         return -1;
-    return run(&c, counts[0], self, grads, (td_tensor *const *[STATES]){averages, squares, amsgrad ? largest : NULL}, steps, rate, scale, found);
+    return run(&c, n_self, self, grads, (td_tensor *const *[STATES]){averages, squares, amsgrad ? largest : NULL}, steps, rate, grad_scale, found_inf);
 }
-int td_on_device__fused_adam_(TD_ADAM_PARAMETERS(double))
-{
-    return adam("_fused_adam_", false, TD_ADAM_LISTS, lr, NULL, TD_ADAM_NUMBERS);
-}
-int td_on_device__fused_adam_tensor_lr_(TD_ADAM_PARAMETERS(td_tensor *))
-{
-    return adam("_fused_adam_", false, TD_ADAM_LISTS, 0, lr, TD_ADAM_NUMBERS);
-}
-int td_on_device__fused_adamw_(TD_ADAM_PARAMETERS(double))
-{
-    return adam("_fused_adamw_", true, TD_ADAM_LISTS, lr, NULL, TD_ADAM_NUMBERS);
-}
-int td_on_device__fused_adamw_tensor_lr_(TD_ADAM_PARAMETERS(td_tensor *))
-{
-    return adam("_fused_adamw_", true, TD_ADAM_LISTS, 0, lr, TD_ADAM_NUMBERS);
-}
+int td_on_device__fused_adam_(TD_ADAM_PARAMETERS(double)) { return adam("_fused_adam_", false, NULL, TD_ADAM_ARGUMENTS(lr)); }
+int td_on_device__fused_adam_tensor_lr_(TD_ADAM_PARAMETERS(td_tensor *)) { return adam("_fused_adam_", false, lr, TD_ADAM_ARGUMENTS(0)); }
+int td_on_device__fused_adamw_(TD_ADAM_PARAMETERS(double)) { return adam("_fused_adamw_", true, NULL, TD_ADAM_ARGUMENTS(lr)); }
+int td_on_device__fused_adamw_tensor_lr_(TD_ADAM_PARAMETERS(td_tensor *)) { return adam("_fused_adamw_", true, lr, TD_ADAM_ARGUMENTS(0)); }
 
 int td_on_device__fused_adagrad_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_sums, td_tensor *const *sums,
                                  int64_t n_steps, td_tensor *const *steps, double lr, double lr_decay, double weight_decay, double eps, bool maximize,

@@ -30,11 +30,6 @@ typedef struct call {
     td_sweep   sweep;
 } call;
 
-static bool dialect_holds(td_dtype dtype, const td_device_properties *device)
-{
-    return dtype < TD_DTYPE_A && !td_dtype_is_complex(dtype) && (device->doubles || dtype != TD_F64);
-}
-
 static char *print_source(td_device device, const void *context)
 {
     const kernel_key *key = context;
@@ -117,9 +112,9 @@ static int run(call *c, int n_params, const td_scalar *params)
     int n_runs = 1, n_arguments = 0;
     if (!properties || n_params > NUMBERS)
         return properties ? TD_DECLINED : -1;
-    bool holds = dialect_holds((td_dtype)c->key.out, properties) && dialect_holds((td_dtype)c->key.common, properties);
+    bool holds = td_device_computes(device, (td_dtype)c->key.out) && td_device_computes(device, (td_dtype)c->key.common);
     for (int i = 0; i < c->key.n_in; i++)
-        holds &= dialect_holds((td_dtype)c->key.in[i], properties);
+        holds &= td_device_computes(device, (td_dtype)c->key.in[i]);
     if (!holds)
         return TD_DECLINED;
     td_tensor *numbers[RUNS];

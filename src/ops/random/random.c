@@ -596,8 +596,8 @@ static int factors(td_tensor *input, double p, bool train, bool feature, bool al
     }
     if (check_channels(input, feature) || check_kept(input))
         return -1;
-    const bool by_operators = td_transform_level() || (td_is_outside(input->device) && (feature || alpha || !td_has_programs(input->device) ||
-                                                                                         !td_dtype_is_floating((td_dtype)input->dtype)));
+    const bool by_operators = td_transform_level() || (td_is_outside(input->device) && (feature || alpha || !td_dtype_is_floating((td_dtype)input->dtype) ||
+                                                                                         !td_device_computes(input->device, (td_dtype)input->dtype)));
     TD_AUTO td_tensor *noise =
         by_operators ? noise_by_operators(input, p, feature, alpha)
                      : filled("dropout", noise_for(input, feature), alpha ? TD_FILL_BERNOULLI : TD_FILL_DROPOUT,

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include "kernels/cpu/nn/optimizer.h"
-#include "ops/nn/adam.h"
+#include "ops/nn/fused.h"
 
 enum { MOST = 5 };      /* tensors per parameter: itself, gradient, up to three of state */
 
@@ -88,11 +88,7 @@ static int step(const char *op, td_step_job *job, td_loop_body *const *bodies, t
 }
 
 /* Without a list of buffers there is no momentum. */
-int td_op__fused_sgd_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,
-                      int64_t n_buffers,
-                      td_tensor *const *buffers, double weight_decay, double momentum, double lr, double dampening,
-                      bool nesterov,
-                      bool maximize, bool is_first_step, td_tensor *grad_scale, td_tensor *found_inf)
+int td_op__fused_sgd_(TD_SGD_PARAMETERS(double))
 {
     td_step_job job = {.lr = lr, .weight_decay = weight_decay, .momentum = momentum, .dampening = dampening,
                        .nesterov = nesterov,
@@ -108,23 +104,17 @@ int td_op__fused_sgd_(int64_t n_self, td_tensor *const *self, int64_t n_grads, t
     return 0;
 }
 
-/* counts: of parameters, gradients, averages, squares, steps, largest.  The powers of beta1 and beta2 are taken once per parameter,
- * in double. */
-static int adam(const char *op, bool decoupled, const int64_t *counts, td_tensor *const *self, td_tensor *const *grads,
-                td_tensor *const *averages, td_tensor *const *squares, td_tensor *const *largest,
-                td_tensor *const *steps, double lr,
-                double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize,
-                td_tensor *grad_scale,
-                td_tensor *found_inf)
+/* The powers of beta1 and beta2 are taken once per parameter, in double. */
+static int adam(const char *op, bool decoupled, TD_ADAM_PARAMETERS(double))
 {
     td_step_job job = {.lr = lr, .weight_decay = weight_decay, .beta1 = beta1, .beta2 = beta2, .eps = eps,
                        .maximize = maximize,
                        .decoupled = decoupled};
     bool skip;
-    if (check_lists(op, counts[0], counts + 1, 4) || (amsgrad && check_lists(op, counts[0], counts + 5, 1)) ||
+    if (check_lists(op, n_self, (int64_t[]){n_grads, n_averages, n_squares, n_steps, n_largest}, 4 + amsgrad) ||
         scaling(&job, grad_scale, found_inf, &skip))
         return -1;
-    for (int64_t i = 0; i < counts[0] && !skip; i++) {
+    for (int64_t i = 0; i < n_self && !skip; i++) {
         double t;
         if (number(steps[i], &t))
             return -1;
@@ -137,31 +127,22 @@ static int adam(const char *op, bool decoupled, const int64_t *counts, td_tensor
     return 0;
 }
 
-int td_op__fused_adam_(TD_ADAM_PARAMETERS(double)) { return adam("_fused_adam_", false, TD_ADAM_LISTS, lr, TD_ADAM_NUMBERS); }
-int td_op__fused_adamw_(TD_ADAM_PARAMETERS(double)) { return adam("_fused_adamw_", true, TD_ADAM_LISTS, lr, TD_ADAM_NUMBERS); }
+int td_op__fused_adam_(TD_ADAM_PARAMETERS(double)) { return adam("_fused_adam_", false, TD_ADAM_ARGUMENTS(lr)); }
+int td_op__fused_adamw_(TD_ADAM_PARAMETERS(double)) { return adam("_fused_adamw_", true, TD_ADAM_ARGUMENTS(lr)); }
 int td_op__fused_adam_tensor_lr_(TD_ADAM_PARAMETERS(td_tensor *))
 {
     double rate;
-    return number(lr, &rate) ? -1 : adam("_fused_adam_", false, TD_ADAM_LISTS, rate, TD_ADAM_NUMBERS);
+    return number(lr, &rate) ? -1 : adam("_fused_adam_", false, TD_ADAM_ARGUMENTS(rate));
 }
 int td_op__fused_adamw_tensor_lr_(TD_ADAM_PARAMETERS(td_tensor *))
 {
     double rate;
-    return number(lr, &rate) ? -1 : adam("_fused_adamw_", true, TD_ADAM_LISTS, rate, TD_ADAM_NUMBERS);
+    return number(lr, &rate) ? -1 : adam("_fused_adamw_", true, TD_ADAM_ARGUMENTS(rate));
 }
-
-int td_op__fused_sgd_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,
-                                int64_t n_buffers,
-                                td_tensor *const *buffers, double weight_decay, double momentum, td_tensor *lr,
-                                double dampening,
-                                bool nesterov, bool maximize, bool is_first_step, td_tensor *grad_scale,
-                                td_tensor *found_inf)
+int td_op__fused_sgd_tensor_lr_(TD_SGD_PARAMETERS(td_tensor *))
 {
     double rate;
-    return number(lr, &rate) ? -1 : td_op__fused_sgd_(n_self, self, n_grads, grads, n_buffers, buffers, weight_decay,
-                                                      momentum, rate,
-                                                      dampening, nesterov, maximize, is_first_step, grad_scale,
-                                                      found_inf);
+    return number(lr, &rate) ? -1 : td_op__fused_sgd_(TD_SGD_ARGUMENTS(rate));
 }
 
 /* size = lr / (1 + (t - 1) lr_decay). */
