@@ -7,7 +7,7 @@
 
 TD_SOURCE(create);
 
-static int sequence(td_tensor *out, bool spaced, bool whole, int64_t start, int64_t step, double from, double by, double to)
+static int sequence(td_tensor *out, bool spaced, bool exponents, bool whole, int64_t start, int64_t step, double from, double by, double to)
 {
     const td_dtype dtype = (td_dtype)out->dtype;
     const td_device_properties *properties = td_device_known(out->device);
@@ -19,15 +19,18 @@ static int sequence(td_tensor *out, bool spaced, bool whole, int64_t start, int6
     sequence_values v = {out->numel, whole, whole ? start : td_number_bits(from, wide), whole ? step : td_number_bits(by, wide), td_number_bits(to, wide)};
     return td_launch(&(td_launch_of){
         .source = td_source_create, .kernel = "sequence", TD_VALUES(v), .groups = td_launch_groups(out->device, v.n), .buffers = {out},
-        .types = {{"A", dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}, {"SPACED", spaced}, {"HALF", half}},
+        .types = {{"A", dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}, {"SPACED", spaced}, {"ROUNDED", half || exponents}},
     });
 }
 
 int td_arange_on_device(td_tensor *out, bool whole, int64_t start, int64_t step, double from, double by)
 {
-    return sequence(out, false, whole, start, step, from, by, 0);
+    return sequence(out, false, false, whole, start, step, from, by, 0);
 }
-int td_linspace_on_device(td_tensor *out, double from, double to, double by) { return sequence(out, true, false, 0, 0, from, by, to); }
+int td_linspace_on_device(td_tensor *out, double from, double to, double by, bool exponents)
+{
+    return sequence(out, true, exponents, false, 0, 0, from, by, to);
+}
 
 int td_triangle_on_device(td_tensor *from, td_tensor *to, int64_t diagonal, bool upper)
 {
@@ -36,5 +39,13 @@ int td_triangle_on_device(td_tensor *from, td_tensor *to, int64_t diagonal, bool
     return td_launch(&(td_launch_of){
         .source = td_source_create, .kernel = "triangle", TD_VALUES(v), .groups = td_launch_groups(to->device, v.n), .buffers = {from, to},
         .types = {{"A", td_raw_dtype(size)}}, .numbers = {{"UPPER", upper}},
+    });
+}
+int td_triangle_indices_on_device(td_tensor *out, int64_t rows, int64_t cols, int64_t diagonal, bool upper)
+{
+    triangle_values v = {out->sizes[1], rows, cols, 1, diagonal};
+    return td_launch(&(td_launch_of){
+        .source = td_source_create, .kernel = "triangle_indices", TD_VALUES(v), .groups = td_launch_groups(out->device, v.n), .buffers = {out},
+        .types = {{"A", (td_dtype)out->dtype}}, .numbers = {{"UPPER", upper}},
     });
 }

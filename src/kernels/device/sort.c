@@ -251,5 +251,5 @@ int td_on_device__unique(td_tensor **results, td_tensor *self, bool sorted, bool
 }
 int td_on_device_unique_consecutive(td_tensor **results, td_tensor *self, bool return_inverse, bool return_counts, const int64_t *dim)
 {
-    return dim ? td_leave_to_cpu("slices") : unique(results, self, false, return_inverse, return_counts);
+    return dim ? td_unique_dim_consecutive(results, self, *dim, return_inverse, return_counts) : unique(results, self, false, return_inverse, return_counts);
 }

@@ -93,8 +93,8 @@ static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, in
         return td_ref(out);
     bool parts = td_dtype_is_complex(kind);
     const bool there = out->device.type != TD_CPU;
-    if (there && (parts || base))
-        return td_fail(TD_E_NOT_IMPLEMENTED, "powers and complex numbers are made on the CPU");
+    if (there && parts)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "complex numbers are made on the CPU");
     TD_AUTO td_tensor *values = there ? td_ref(TD_NONE) : td_tensor_new(1, &steps, parts ? TD_C128 : TD_F64, out->device);
     if (!values)
         return NULL;
@@ -107,7 +107,11 @@ static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, in
         s.start = (uint8_t)td_scalar_int(start), s.end = (uint8_t)td_scalar_int(end);
     if (there) {
         round_ends(&s, &s.start, &s.end);
-        return td_linspace_on_device(out, s.start, s.end, step_of(&s, s.start, s.end)) ? NULL : td_ref(out);
+        TD_AUTO td_tensor *x = base ? td_tensor_new(1, &steps, TD_F64, out->device) : td_ref(out);
+        if (!x || td_linspace_on_device(x, s.start, s.end, step_of(&s, s.start, s.end), base))
+            return NULL;
+        TD_AUTO td_tensor *powers = base ? td_pow_scalar(td_float(*base), x) : td_ref(x);
+        return !base || (powers && !td_copy_elements(out, powers)) ? td_ref(out) : NULL;
     }
     double *to = (double *)values->data;
     for (int64_t i = 0; i < steps; i++) {

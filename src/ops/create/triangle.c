@@ -6,6 +6,7 @@
 #include "calls_ops_create_triangle.h"
 #include <string.h>
 #include <tede/kernel.h>
+#include "device/device.h"
 #include "ops/create/create.h"
 #include "ops/iterate/iterator.h"
 #include "ops/reduce/reduce.h"
@@ -155,6 +156,10 @@ static td_tensor *indices(const char *op, int64_t rows, int64_t cols, int64_t of
     const int64_t count = all < INT64_MAX ? (int64_t)all : INT64_MAX;
     if (device.type == TD_META)
         return td_tensor_new(2, (int64_t[]){2, count}, kind, device);
+    if (td_is_outside(device)) {
+        TD_AUTO td_tensor *there = td_tensor_new(2, (int64_t[]){2, count}, kind, device);
+        return there && !td_triangle_indices_on_device(there, rows, cols, offset, upper) ? td_tensor_retain(there) : NULL;
+    }
     TD_AUTO td_tensor *out = td_tensor_new(2, (int64_t[]){2, count}, TD_I64, (td_device){TD_CPU, -1});
     if (!out || !count)
         return out ? td_as_contiguous(out, kind) : NULL;

@@ -52,5 +52,7 @@ int td_index_fold_on_device(td_tensor *offsets, td_tensor *index, int64_t size, 
 td_tensor *td_true_positions_on_device(td_tensor *mask);
 /* They as coordinates in a shape, written to an int64 matrix of any strides. */
 int td_coordinates_on_device(td_tensor *positions, int ndim, const int64_t *sizes, td_tensor *out);
+/* unique_dim of the slices along the first dimension of a contiguous x: slices, the inverse, counts. */
+int td_unique_slices_on_device(td_tensor **results, td_tensor *x, bool sort, bool inverse, bool counts);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tede/kernel.h>
+#include "device/device.h"
 #include "ops/index/sort_kernels.h"
 #include "ops/reduce/reduce.h"
 
@@ -225,6 +226,19 @@ static int compare_slices(const void *a, const void *b, void *context)
     return 0;
 }
 
+/* The results with the dimension where it was; takes over what was found. */
+static int arranged(td_tensor **results, td_tensor *const *found, int ndim, const int64_t *back)
+{
+    TD_AUTO td_tensor *values = found[0], *permuted = td_permute(values, ndim, back);
+    results[0] = td_alias_detached(permuted, false);        /* the one tensor of its memory, which may be written to */
+    results[1] = found[1], results[2] = found[2];
+    if (results[0])
+        return 0;
+    td_tensor_release(results[1]);
+    td_tensor_release(results[2]);
+    return -1;
+}
+
 /* Slices along dim are brought to the front and made contiguous, so that each is one block of memory; comparisons use a
  * copy as double, int64 or uint64, results are copied from the dtype itself. The permutation is undone at the end. */
 static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool sort, bool inverse, bool counts)
@@ -241,7 +255,8 @@ static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool
         to_front[k] = k == 0 ? d : k <= d ? k - 1 : k, back[to_front[k]] = k;
     TD_AUTO td_tensor *front = td_permute(self, self->ndim, to_front);
     TD_AUTO td_tensor *x = front ? td_make_contiguous(front) : NULL;
-    TD_AUTO td_tensor *keys = x ? td_as_contiguous(x, td_dtype_is_floating((td_dtype)x->dtype) ? TD_F64 : x->dtype == TD_U64 ? TD_U64 : TD_I64) : NULL;
+    const bool there = td_is_outside(self->device);
+    TD_AUTO td_tensor *keys = !x ? NULL : there ? td_tensor_retain(x) : td_as_contiguous(x, td_dtype_is_floating((td_dtype)x->dtype) ? TD_F64 : x->dtype == TD_U64 ? TD_U64 : TD_I64);
     if (!keys)
         return -1;
     int64_t n = x->sizes[0], block = n ? x->numel / n : 0;
@@ -252,6 +267,10 @@ static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool
         return td_error(TD_E_RUNTIME, "Number of zero sized dimensions is more than one, so unique cannot be applied ");
     if (n && block == 0)
         return td_error(TD_E_RUNTIME, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+    if (there) {
+        td_tensor *three[3];
+        return td_unique_slices_on_device(three, x, sort, inverse, counts) ? -1 : arranged(results, three, self->ndim, back);
+    }
     slices s = {keys->data, block, 8, (td_dtype)keys->dtype};
     size_t bytes = (size_t)n * sizeof(int64_t);
     int64_t *order = td_mem_alloc(bytes);
@@ -266,16 +285,7 @@ static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool
             starts[i] = i == 0 || compare_slices(&order[i], &order[i - 1], &s) != 0;
         td_tensor *three[3];
         status = collect(three, x, n, order, starts, false, block, x->ndim, x->sizes, NULL, inverse, counts);
-        if (status == 0) {
-            TD_AUTO td_tensor *found = three[0], *arranged = td_permute(found, self->ndim, back);
-            results[0] = td_alias_detached(arranged, false);        /* the one tensor of its memory, which may be written to */
-            results[1] = three[1], results[2] = three[2];
-            if (!results[0]) {
-                td_tensor_release(results[1]);
-                td_tensor_release(results[2]);
-                status = -1;
-            }
-        }
+        status = status ? status : arranged(results, three, self->ndim, back);
     }
     td_mem_free(starts, (size_t)n);
     td_mem_free(order, bytes);

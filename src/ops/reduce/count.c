@@ -4,6 +4,8 @@
 #include "calls_ops_reduce_count.h"
 #include "ops/index/kernels.h"
 #include "tensor/checked.h"
+#include "device/device.h"
+#include "ops/reduce/reduce.h"
 #include <math.h>
 #include <string.h>
 #include <tede/auto.h>
@@ -11,6 +13,19 @@
 #include "dispatch/spec.h"
 
 enum { SHORT_COUNTS = 1 << 14 };
+
+/* On a device; NaN if one element is. */
+static int own_range(td_tensor *x, double *low, double *high)
+{
+    td_tensor *ends[2];
+    td_scalar least, most;
+    if (td_aminmax(ends, x, NULL, false))
+        return -1;
+    const int status = td_tensor_item(ends[0], &least) || td_tensor_item(ends[1], &most) ? -1 : 0;
+    td_tensor_release(ends[0]), td_tensor_release(ends[1]);
+    *low = td_scalar_double(least), *high = td_scalar_double(most);
+    return status;
+}
 
 static bool is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }
 
@@ -30,12 +45,12 @@ td_tensor *td_op_histc(td_tensor *self, int64_t bins, td_scalar min, td_scalar m
         return td_tensor_new(1, &bins, (td_dtype)self->dtype, self->device);
     if (low > high)
         return td_fail(TD_E_RUNTIME, "torch.histc(): max must be larger than min");
-    TD_AUTO td_tensor *x = td_as_contiguous(self, TD_F64);
-    TD_AUTO td_tensor *count = td_tensor_new(1, &bins, TD_I64, self->device);
-    if (!x || !count)
+    const bool there = td_is_outside(self->device);
+    TD_AUTO td_tensor *x = there ? td_make_contiguous(self) : td_as_contiguous(self, TD_F64);
+    if (!x || (there && low == high && x->numel && own_range(x, &low, &high)))
         return NULL;
     const double *v = (const double *)x->data;
-    if (low == high && x->numel) {
+    if (low == high && x->numel && !there) {
         low = high = v[0];
         for (int64_t i = 0; i < x->numel; i++)
             low = v[i] < low || v[i] != v[i] ? v[i] : low, high = v[i] > high || v[i] != v[i] ? v[i] : high;
@@ -46,6 +61,13 @@ td_tensor *td_op_histc(td_tensor *self, int64_t bins, td_scalar min, td_scalar m
         return td_fail(TD_E_RUNTIME, "torch.histc(): range of [%g, %g] is not finite", low, high);
     const double scale = isfinite(high - low) ? 1 : .5;         /* a range that a double can't hold is halved */
     const double from = low * scale, width = high * scale - from;
+    if (there) {
+        TD_AUTO td_tensor *found = td_count_on_device(x, bins, &(td_bins){low, high, from, width, scale});
+        return td_as_contiguous(found, (td_dtype)self->dtype);
+    }
+    TD_AUTO td_tensor *count = td_tensor_new(1, &bins, TD_I64, self->device);
+    if (!count)
+        return NULL;
     int64_t *to = (int64_t *)count->data;
     memset(to, 0, sizeof(int64_t) * (size_t)bins);
     for (int64_t i = 0; i < x->numel; i++) {
@@ -125,12 +147,19 @@ td_tensor *td_op_bincount(td_tensor *self, td_tensor *weights, int64_t minlength
     const int64_t *v = (const int64_t *)x->data;
     int64_t size = minlength, low = 0, high;
     uint32_t few[SHORT_COUNTS];
-    const bool counted = !weighted && x->numel >= SHORT_COUNTS && count_short(v, x->numel, few, &high);
-    if (!counted)
-        td_index_range(v, x->numel, &low, &high);
+    const bool there = td_is_outside(self->device), counted = !there && !weighted && x->numel >= SHORT_COUNTS && count_short(v, x->numel, few, &high);
+    if (there ? td_index_bounds(x, &low, &high) : !counted && (td_index_range(v, x->numel, &low, &high), false))
+        return NULL;
     if (low < 0)
         return td_fail(TD_E_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
     size = high >= size ? td_add_saturated(high, 1) : size;
+    if (there && !weighted)
+        return td_count_on_device(x, size, NULL);
+    if (there) {
+        TD_AUTO td_tensor *sums = td_zeros(1, &size, TD_F64, self->device);
+        const bool narrow = weights->dtype == TD_F32;
+        return sums && !td_index_add_(sums, 0, x, w, td_int(1)) ? td_as_contiguous(sums, narrow ? TD_F32 : TD_F64) : NULL;
+    }
     TD_AUTO td_tensor *out = td_tensor_new(1, &size, weighted ? TD_F64 : TD_I64, self->device);
     if (!out)
         return NULL;

@@ -15,6 +15,12 @@ int td_reduce_spec(td_spec *spec, const td_tensor *x, const bool *mask, bool kee
 /* How many elements fold into one. */
 int64_t td_reduce_count(const td_tensor *x, const bool *mask);
 
+/* The bin of x in [low, high] is (x scale - from) / width of their number, which there is one of more for high. */
+typedef struct td_bins { double low, high, from, width, scale; } td_bins;
+/* On a device with programs: how many elements of a contiguous x lie in each bin; without a range, how many are each of the numbers from 0, within
+ * which they are known to be.  int64. */
+td_tensor *td_count_on_device(td_tensor *x, int64_t bins, const td_bins *range);
+
 /* Products of what is before each element along a dimension: cumprod, one step later, starting with 1. */
 td_tensor *td_product_before(td_tensor *x, int64_t dim);
 /* Whether a gradient of products needs the general formula, which is right for all values but slower. Where elements can't be
