@@ -550,9 +550,9 @@ class Pair:
         code, outcomes = compile(line, 'program', 'exec'), []
         self.written = 'out=' in line
         try:
-            overwritten = self.overwrites_operand(line)
+            overwritten, self.expanded = self.overwrites_operand(line), self.takes_expanded(line)
         except RuntimeError:                # a dead view
-            overwritten = False
+            overwritten = self.expanded = False
         for lib, space in zip((self.torch, self.tede), self.spaces, strict=True):
             self.notify(lib)
             try:
@@ -594,6 +594,13 @@ class Pair:
         return any(isinstance(eval(a, self.spaces[0]), self.torch.Tensor) and isinstance(eval(b, self.spaces[0]), self.torch.Tensor)
                    and shares(a, b, self.spaces) for a in written for b in read if {a.partition('[')[0], b.partition('[')[0]} <= set(self.spaces[0]))
 
+    def takes_expanded(self, line):
+        """Whether elements of an operand may share memory."""
+        space, torch = self.spaces[0], self.torch
+        held = [space[name] for name in re.findall(r'\bv\d+', line.partition(' = ')[2]) if name in space]
+        tensors = [x for one in held for x in (one if isinstance(one, (tuple, list)) else [one]) if isinstance(x, torch.Tensor)]
+        return '.expand(' in line or any(n > 1 and not s for x in tensors for n, s in zip(x.shape, x.stride(), strict=True))
+
     def bind(self, name, theirs, ours):
         """Tensors of a result go to the pool; what isn't a tensor must be equal."""
         torch, tede = self.torch, self.tede
@@ -627,7 +634,7 @@ class Pair:
                 if kind == 'version':
                     a, b = a - self.fresh[name][0], b - self.fresh[name][1]
                 if a != b and (kind not in MINOR or kind in LOOKED_FOR):
-                    raise Difference(kind, f'{name}: {a} / {b}')
+                    raise Difference(kind, f'{name}: {a} / {b}' + ' of nothing' * (kind == 'strides' and not theirs.numel()))
             leaf = fact(FACTS['is_leaf'], theirs)
             if leaf not in (True, False):
                 continue
@@ -657,7 +664,7 @@ class Pair:
         # An out= of float64 may show what was computed in float32.
         tolerance = max(TOLERANCE.get(dtype, 0), 2e-6 if self.written and dtype in ('float64', 'complex128') else 0)
         if strict and not close(a, b, tolerance, scale(a)):
-            raise Difference(kind, f'{name}{apart(a, b, tolerance, scale(a))}')
+            raise Difference(kind, f'{name}{apart(a, b, tolerance, scale(a))}' + ' of an expanded tensor' * self.expanded)
         # PyTorch's bits from here on, so that differences of rounding don't grow from line to line.
         storages = [x.untyped_storage() for x in (theirs, ours)]
         if (dtype in TOLERANCE or not strict) and storages[0].nbytes() == storages[1].nbytes() and theirs.is_neg() == ours.is_neg():

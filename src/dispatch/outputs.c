@@ -73,8 +73,8 @@ int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
         return td_check_cast(op, result->dtype, out->dtype) ? td_results_drop(1, &result) : td_layout_finish(op, out, result);
     int status = -1;
     if (td_check_out_device(result->device, out->device) == 0 && td_check_cast(op, result->dtype, out->dtype) == 0 &&
-        td_resize_strided(out, result->ndim, result->sizes, result->flags & TD_FLAG_NON_OVERLAPPING ? result->strides : NULL) == 0 &&
-        td_check_overlap(op, out, 1, &result) == 0)
+        td_check_overlap(op, out, 1, &result) == 0 &&       /* of an expanded out, too, that would have memory for each element once it is resized */
+        td_resize_strided(out, result->ndim, result->sizes, result->flags & TD_FLAG_NON_OVERLAPPING ? result->strides : NULL) == 0)
         status = out->device.type == TD_META ? 0 : td_copy_elements(out, result);
     td_tensor_release(result);
     return status;

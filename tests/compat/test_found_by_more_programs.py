@@ -145,3 +145,82 @@ def test_rrelu_adds_truth_values_to_a_truth_value(lib):
     x = lib.tensor([-1., 2.])
     assert lib.rrelu(x, True, True).tolist() == [-0.5, 2.] and lib.rrelu(x, False, True).tolist() == [-0.5, 2.]
     assert lib.rrelu(x, True, 2).tolist() == [-1.5, 2.] and lib.rrelu_(x.clone(), True, True).tolist() == [-0.5, 2.]
+
+
+@pytest.mark.parametrize('n', [2, 5, 40, 200, 5000])
+@pytest.mark.parametrize('name', ['float32', 'float64', 'bfloat16'])
+def test_a_mean_beside_a_variance_is_infinite_where_the_infinity_comes_last(lib, name, n):
+    for place, values, mean in [(-1, [INF], INF), (-1, [-INF], -INF), (0, [INF], NAN), (-2, [INF, INF], NAN), (-1, [NAN], NAN)]:
+        x = lib.arange(n, dtype=lib.float32).remainder(7).to(getattr(lib, name))
+        x[place:n + place + len(values) if place < 0 else len(values)] = lib.tensor(values, dtype=x.dtype)
+        for found in lib.var_mean(x), lib.std_mean(x), lib.var_mean(x.expand(3, n).contiguous(), 1), lib.std_mean(x.expand(3, n).t().contiguous(), 0):
+            lib.testing.assert_close(found[1].double().flatten(), lib.full((found[1].numel(),), mean, dtype=lib.float64), equal_nan=True)
+            assert found[0].isnan().all()
+
+
+def test_a_variance_whose_squares_leave_the_range_of_floats(lib):
+    x = lib.tensor([3e19, -3e19, 3e19, -3e19] * 20)
+    for y in x, x.reshape(1, -1).t().expand(-1, 3).contiguous():
+        assert lib.allclose(lib.std(y, 0), lib.tensor(3e19), rtol=0.02)
+    lib.testing.assert_close(lib.var_mean(lib.tensor([3e38, 2e38, 3e38]))[1], lib.tensor(8e38 / 3))
+
+
+def test_a_determinant_is_that_of_the_transpose_of_rows(lib):
+    x = lib.tensor([[-2., 1.5, 1.25], [-.25, -1.5, .5], [3., -INF, -1.]])
+    assert lib.det(x) == -INF and lib.det(x.t()) == -INF and lib.det(x.t().contiguous()).isnan()
+    assert lib.slogdet(x)[0] == -1 and lib.slogdet(x)[1] == INF
+
+
+def test_a_norm_of_one_number_is_its_magnitude(lib):
+    for dtype in lib.float32, lib.float64, lib.complex64:
+        for p in 1e30, -1e30, 0.3, NAN:
+            found = lib.linalg.vector_norm(lib.tensor([[-1.75], [.5], [0.]], dtype=dtype), p, dim=1)
+            assert found.tolist() == [1.75, .5, 0.] and lib.norm(lib.tensor([-1.75], dtype=dtype), p) == 1.75
+    assert lib.linalg.vector_norm(lib.tensor([[-1.75], [0.]]), 0, dim=1).tolist() == [1, 0]
+
+
+def test_pivots_that_no_row_is_left_for(lib):
+    for pivots in [1, 1, 1], [2, 2, 1, 2]:
+        assert lib.lu_unpack(lib.zeros(2, 3), lib.tensor(pivots, dtype=lib.int32))[0].tolist() == [[0., 1.], [1., 0.]]
+    assert lib.lu_unpack(lib.zeros(0, 3), lib.tensor([-5, 0, 7], dtype=lib.int32))[2].shape == (0, 3)
+    with pytest.raises(RuntimeError, match='must be between 1 and'):
+        lib.lu_unpack(lib.zeros(2, 3), lib.tensor([1, 3, 2], dtype=lib.int32))
+
+
+def test_a_power_whose_products_are_refused(lib):
+    for n in 2, 3, 5, 7:
+        with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+            lib.ones(2, 2, dtype=lib.bool).matrix_power(n)
+
+
+def test_truth_values_without_elements_have_no_median_or_rank(lib):
+    for name in 'median', 'nanmedian':
+        with pytest.raises(NotImplementedError, match="\"median_out\" not implemented for 'Bool'"):
+            getattr(lib, name)(lib.zeros(3, 0, dtype=lib.bool), 0)
+    for atol in 0., lib.zeros(()):
+        with pytest.raises(RuntimeError, match='other than float and double'):
+            lib.linalg.matrix_rank(lib.zeros(0, 3, dtype=lib.bool), atol=atol)
+
+
+def test_an_expanded_out_is_refused_whatever_its_shape(lib):
+    for name, arguments in ('clamp', (1,)), ('nan_to_num', ()), ('add', (1,)):
+        with pytest.raises(RuntimeError, match='more than one element of the written-to tensor'):
+            getattr(lib, name)(lib.ones(2, 2, 1, 1), *arguments, out=lib.ones(1).expand(4))
+
+
+def test_a_window_begins_at_zero(lib):
+    for n in range(2, 40):
+        assert lib.blackman_window(n, dtype=lib.float64)[0] == 0
+
+
+def test_statistics_of_instances_have_one_dimension(lib):
+    for mean, variance in (lib.ones(1, 1), lib.ones(1)), (lib.ones(1), lib.ones(1, 1)):
+        with pytest.raises(RuntimeError, match='Number of dimensions of repeat dims'):
+            lib.nn.functional.instance_norm(lib.ones(2, 1, 3), mean, variance)
+
+
+def test_results_and_gradients_in_the_order_of_memory(lib):
+    x = lib.ones(3, 4, 2, dtype=lib.complex64).permute(2, 1, 0)
+    assert lib.rms_norm(x, [3]).stride() == (12, 3, 1)
+    x = lib.ones(4, 3, 2, 2).permute(3, 2, 1, 0).requires_grad_()
+    assert lib.autograd.grad(x.angle().sum(), [x])[0].stride() == x.stride()

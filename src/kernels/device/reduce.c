@@ -307,20 +307,22 @@ int td_on_device_std_mean_correction(td_tensor *self, int64_t n_dim, const int64
     return variance("std_mean", AFTER_ROOT, self, n_dim, dim, correction, out0, out1);
 }
 
-/* Largest, smallest, how many aren't 0, sum of magnitudes, root of squares; else (sum |x|^p)^(1/p). */
+/* Largest, smallest, how many aren't 0, sum of magnitudes, root of squares; else (sum |x|^p)^(1/p), or |x| of a single x. */
 int td_on_device_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype, td_tensor *out0)
 {
     (void)keepdim, (void)dtype;
     bool mask[TD_MAX_DIMS];
+    if (td_reduce_mask(self, n_dim, dim, true, mask))
+        return -1;
     const double p = td_scalar_double(ord);
     const int kind = p == INFINITY ? REDUCE_ABSMAX : p == -INFINITY ? REDUCE_ABSMIN : p == 0 ? REDUCE_COUNT
-                   : p == 1 ? REDUCE_ABSSUM : p == 2 ? REDUCE_SQUARES : REDUCE_POWERS;
-    const td_fold j = {.kind = kind, .after = p == 2 ? AFTER_ROOT : AFTER_NOTHING, .compute = p == 0 ? TD_I64 : compute_of((td_dtype)out0->dtype),
+                   : p == 1 || td_reduce_count(self, mask) == 1 ? REDUCE_ABSSUM : p == 2 ? REDUCE_SQUARES : REDUCE_POWERS;
+    const td_fold j = {.kind = kind, .after = kind == REDUCE_SQUARES ? AFTER_ROOT : AFTER_NOTHING, .compute = p == 0 ? TD_I64 : compute_of((td_dtype)out0->dtype),
                    .out = out0, .second = TD_NONE, .p = p};
     if (is_complex(self))
         return complex_numbers();
     TD_AUTO td_tensor *x = prepared(self, (td_dtype)out0->dtype);
-    return !x || td_reduce_mask(x, n_dim, dim, true, mask) ? -1 : td_fold_on_device(&j, x, mask);
+    return x ? td_fold_on_device(&j, x, mask) : -1;
 }
 int td_on_device_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out0)
 {

@@ -240,7 +240,7 @@ static double bessel_i0(double x)
     return sum;
 }
 static double cosine(double t, const double *p) { return p[0] - p[1] * cos(2 * M_PI * t); }
-static double blackman(double t, const double *p) { (void)p; return 0.42 - 0.5 * cos(2 * M_PI * t) + 0.08 * cos(4 * M_PI * t); }
+static double blackman(double t, const double *p) { (void)p; return 0.08 * cos(4 * M_PI * t) - 0.5 * cos(2 * M_PI * t) + 0.42; }
 static double bartlett(double t, const double *p) { (void)p; return t <= 0.5 ? 2 * t : 2 - 2 * t; }
 /* Kaiser 1974: I0(beta sqrt(1 - x^2)) / I0(beta), for x from -1 to 1; rounding may put 1 - x^2 below 0 at the ends. */
 static double kaiser(double t, const double *p)

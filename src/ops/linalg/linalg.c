@@ -319,15 +319,11 @@ td_tensor *td_op_pivots_to_permutation(td_tensor *pivots, int64_t n)
     for (int d = 0; d < pivots->ndim - 1; d++)
         count *= sizes[d];
     td_tensor *out = td_tensor_new(pivots->ndim, sizes, TD_I64, pivots->device);
-    if (k > n) {
-        td_tensor_release(out);
-        return td_fail(TD_E_RUNTIME, "lu_unpack: %" PRId64 " pivots are more than the %" PRId64 " rows", k, n);
-    }
     for (int64_t b = 0; out && out->device.type != TD_META && b < count; b++) {
         int64_t *order = (int64_t *)out->data + b * n;
         for (int64_t i = 0; i < n; i++)
             order[i] = i;
-        for (int64_t i = 0; i < k; i++) {
+        for (int64_t i = 0; i < k && i < n; i++) {        /* further pivots have no row to exchange, and may be anything */
             int64_t j = ((const int32_t *)swaps->data)[b * k + i] - 1, t = order[i];
             if (j < 0 || j >= n) {
                 td_tensor_release(out);
@@ -524,6 +520,12 @@ static td_tensor *sign_of_pivots(td_tensor *pivots, td_dtype dtype)
     }
     return td_to(signs, dtype);
 }
+/* What is factored for a determinant: the transpose of real numbers in rows, which has the same one and lies as LAPACK wants it. Rounding, and
+ * what is left of infinities, is then PyTorch's. */
+static td_tensor *in_columns(td_tensor *A)
+{
+    return td_is_complex(A) || !td_tensor_is_contiguous(A) ? td_ref(A) : td_transpose_int(A, -2, -1);
+}
 /* L has ones on its diagonal, so det(A) is the sign of the exchanges times the product of U's diagonal. info isn't
  * looked at: a singular matrix has a zero on it, and 0 is the right answer. */
 td_tensor *td_op_linalg_det(td_tensor *A)
@@ -531,7 +533,8 @@ td_tensor *td_op_linalg_det(td_tensor *A)
     if (check_square_numbers("linalg.det", A))
         return NULL;
     td_tensor *all[3];
-    if (td_linalg_lu_factor_ex(all, A, true, false))
+    TD_AUTO td_tensor *columns = in_columns(A);
+    if (td_linalg_lu_factor_ex(all, columns, true, false))
         return NULL;
     TD_AUTO td_tensor *diagonal = td_diagonal(all[0], 0, -2, -1);
     TD_AUTO td_tensor *product = td_prod_dim_int(diagonal, -1, false, TD_DTYPE_NONE);
@@ -546,7 +549,8 @@ int td_op_linalg_slogdet(td_tensor **results, td_tensor *A)
     if (td_check_square("linalg.slogdet", A) || td_check_linalg_dtype("linalg.slogdet", A, false))
         return -1;
     td_tensor *all[3];
-    if (td_linalg_lu_factor_ex(all, A, true, false))
+    TD_AUTO td_tensor *columns = in_columns(A);
+    if (td_linalg_lu_factor_ex(all, columns, true, false))
         return -1;
     TD_AUTO td_tensor *diagonal = td_diagonal(all[0], 0, -2, -1);
     TD_AUTO td_tensor *signs = td_sgn(diagonal);

@@ -54,7 +54,7 @@ td_tensor *td_op_linalg_matrix_power(td_tensor *self, int64_t n)
             power = next;
         }
     }
-    return td_ref(result);
+    return power ? td_ref(result) : NULL;
 }
 td_tensor *td_op_matrix_power(td_tensor *self, int64_t n) { return td_linalg_matrix_power(self, n); }
 td_tensor *td_op_linalg_matmul(td_tensor *self, td_tensor *other) { return td_matmul(self, other); }
@@ -430,7 +430,7 @@ static td_tensor *spectrum(td_tensor *A, bool hermitian)
 }
 td_tensor *td_op_linalg_matrix_rank_atol_rtol_tensor(td_tensor *A, td_tensor *atol, td_tensor *rtol, bool hermitian)
 {
-    if (td_check_matrix("torch.linalg.matrix_rank", A, "input") || (atol == TD_NONE && rtol == TD_NONE && td_check_epsilon(A)))
+    if (td_check_matrix("torch.linalg.matrix_rank", A, "input") || (rtol == TD_NONE && td_check_epsilon(A)))
         return NULL;
     if (!A->sizes[A->ndim - 1] || !A->sizes[A->ndim - 2])
         return td_zeros(A->ndim - 2, A->sizes, TD_I64, A->device);
@@ -444,8 +444,9 @@ td_tensor *td_op_linalg_matrix_rank_atol_rtol_tensor(td_tensor *A, td_tensor *at
 }
 td_tensor *td_op_linalg_matrix_rank_atol_rtol_float(td_tensor *self, const double *atol, const double *rtol, bool hermitian)
 {
+    const double none = 0, *relative = !rtol && atol && *atol > 0 ? &none : rtol;        /* beside an absolute bound no other is needed */
     LET(a) = number_tensor(atol, self);
-    LET(r) = number_tensor(rtol, self);
+    LET(r) = number_tensor(relative, self);
     return td_linalg_matrix_rank_atol_rtol_tensor(self, a, r, hermitian);
 }
 /* tol is an absolute bound in this form; the relative one is 0. */

@@ -321,7 +321,8 @@ static td_tensor *composed_rms_norm(td_tensor *input, int64_t n, td_tensor *weig
     for (int64_t i = 0; i < n; i++)
         last[i] = -1 - i;
     const td_dtype dtype = (td_dtype)input->dtype, wide = dtype == TD_F16 || dtype == TD_BF16 ? TD_F32 : dtype;
-    TD_AUTO td_tensor *x = td_to_dtype(input, wide, false, false, TD_MEMORY_FORMAT_NONE);
+    TD_AUTO td_tensor *dense = td_contiguous(input);
+    TD_AUTO td_tensor *x = td_to_dtype(dense, wide, false, false, TD_MEMORY_FORMAT_NONE);
     TD_AUTO td_tensor *squares = td_mul_tensor(x, x);
     TD_AUTO td_tensor *mean = td_mean_dims(squares, n, last, true, TD_DTYPE_NONE);
     TD_AUTO td_tensor *shifted = td_plus(mean, td_float(eps ? *eps : wide == TD_C128 || wide == TD_F64 ? 0x1p-52 : 0x1p-23));
@@ -537,6 +538,9 @@ static td_tensor *repeated(td_tensor *x, int64_t times)
 {
     if (x == TD_NONE)
         return td_ref(TD_NONE);
+    if (x->ndim > 1)
+        return td_fail(TD_E_RUNTIME, "instance_norm: Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: "
+                       "weight, bias and running statistics are of one dimension, not %d", x->ndim);
     int64_t n = x->numel;
     TD_AUTO td_tensor *flat = td_reshape(x, 2, (int64_t[]){1, n});
     TD_AUTO td_tensor *wide = td_expand(flat, 2, (int64_t[]){times, n});

@@ -43,7 +43,7 @@ td_tensor *td_op_logit(td_tensor *self, const double *eps)
 td_tensor *td_op_angle_backward(td_tensor *grad, td_tensor *self)
 {
     if (!td_dtype_is_complex(self->dtype))
-        return td_zeros_like(grad);
+        return td_zeros_like(self);
     TD_AUTO td_tensor *modulus = td_abs(self);
     TD_AUTO td_tensor *zero = td_eq_scalar(modulus, td_int(0));
     TD_AUTO td_tensor *ratio = td_div(grad, modulus);

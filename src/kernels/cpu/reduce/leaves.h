@@ -356,6 +356,18 @@ static void NAME(var_merge)(td_word *acc, const td_word *other, int64_t cols)
         NAME(var_join)(&acc[i].d, &acc[cols + i].d, &acc[2 * cols + i].d, other[i].d, other[cols + i].d,
                        other[2 * cols + i].d);
 }
+/* A block with an infinity, or whose sums leave T's range: one element after another (Welford, 1962), so that the mean is infinite where the
+ * infinity comes last, and NaN from the element on that follows it. */
+static __attribute__((noinline)) void NAME(var_serial)(double *n, double *mean, double *squares, const T *x, int64_t count, int64_t stride)
+{
+    double m = 0, s = 0;
+    for (int64_t k = 0; k < count && m == m; k++) {
+        double off = x[k * stride] - m;
+        m += off / (double)(k + 1);
+        s += off * (x[k * stride] - m);
+    }
+    NAME(var_join)(n, mean, squares, (double)count, m, s);
+}
 /* Differences are from a mean that was rounded to T; their own sum, which would be 0, corrects both results for that. */
 static void NAME(var_run)(td_word *acc, const void *from, int64_t n, int64_t base, double p)
 {
@@ -386,7 +398,10 @@ static void NAME(var_run)(td_word *acc, const void *from, int64_t n, int64_t bas
             difference += d, squares += d * d;
         }
         squares -= difference * difference / (double)m;
-        NAME(var_join)(&acc[0].d, &acc[1].d, &acc[2].d, (double)m, mean + difference / (double)m, squares > 0 || squares != squares ? squares : 0);
+        if (__builtin_expect(squares - squares != 0, 0))
+            NAME(var_serial)(&acc[0].d, &acc[1].d, &acc[2].d, x + i, m, 1);
+        else
+            NAME(var_join)(&acc[0].d, &acc[1].d, &acc[2].d, (double)m, mean + difference / (double)m, squares > 0 ? squares : 0);
     }
 }
 /* The same for columns, ROWS rows at a time. */
@@ -412,8 +427,11 @@ static void NAME(var_rows)(td_word *acc, int64_t cols, const void *from, int64_t
             }
         for (int64_t i = 0; i < cols; i++) {
             double difference = off[i], squares = square[i] - difference * difference / (double)m;
-            NAME(var_join)(&acc[i].d, &acc[cols + i].d, &acc[2 * cols + i].d, (double)m, mean[i] + difference / (double)m,
-                           squares < 0 ? 0 : squares);
+            if (__builtin_expect(squares - squares != 0, 0))
+                NAME(var_serial)(&acc[i].d, &acc[cols + i].d, &acc[2 * cols + i].d, x + i, m, stride);
+            else
+                NAME(var_join)(&acc[i].d, &acc[cols + i].d, &acc[2 * cols + i].d, (double)m, mean[i] + difference / (double)m,
+                               squares < 0 ? 0 : squares);
         }
     }
 }

@@ -428,8 +428,8 @@ int td_cpu_std_mean_correction(td_tensor *self, int64_t n_dim, const int64_t *di
 
 /* ---- norms */
 
-/* Norms by p: largest, smallest, how many aren't 0, sum of magnitudes, root of squares; else (sum |x|^p)^(1/p).  Complex numbers
- * enter by their magnitudes. */
+/* Norms by p: largest, smallest, how many aren't 0, sum of magnitudes, root of squares; else (sum |x|^p)^(1/p), or |x| itself of a single
+ * x, whose power may overflow.  Complex numbers enter by their magnitudes. */
 int td_cpu_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype,
                               td_tensor *out0)
 {
@@ -445,7 +445,7 @@ int td_cpu_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n_dim, con
     td_dtype compute = compute_of((td_dtype)out0->dtype);
     sink s = {.what = AS_REAL, .out = out0};
     td_reduction kind = p == INFINITY ? TD_RED_ABSMAX : p == -INFINITY ? TD_RED_ABSMIN : p == 0 ? TD_RED_COUNT
-                      : p == 1 ? TD_RED_ABSSUM : p == 2 ? TD_RED_SQUARES : TD_RED_POWERS;
+                      : p == 1 || td_reduce_count(self, mask) == 1 ? TD_RED_ABSSUM : p == 2 ? TD_RED_SQUARES : TD_RED_POWERS;
     if (kind == TD_RED_COUNT)
         s.what = AS_INT;
     else if (kind == TD_RED_SQUARES)
