@@ -163,10 +163,12 @@ static PyObject *from_numpy(PyObject *m, PyObject *array)
 
 /* ---- to NumPy */
 
-typedef struct { PyObject_HEAD td_tensor *x; } Lender;
+/* The storage, too: x may get another one while an array looks at this. */
+typedef struct { PyObject_HEAD td_tensor *x; td_storage *s; } Lender;
 static void lender_dealloc(PyObject *self)
 {
     td_tensor_release(((Lender *)self)->x);
+    td_storage_release(((Lender *)self)->s);
     PyObject_Free(self);
 }
 static PyObject *int_tuple(int n, const int64_t *values, int64_t factor)
@@ -283,6 +285,7 @@ PyObject *td_py_numpy(PyObject *self, bool force)
         return NULL;
     }
     lender->x = x;
+    lender->s = td_storage_retain(td_tensor_storage(x));
     if (td_tensor_storage(x))
         td_storage_fix_size(td_tensor_storage(x));
     PyObject *array = PyObject_CallOneArg(asarray, (PyObject *)lender);

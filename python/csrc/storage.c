@@ -315,6 +315,44 @@ static PyObject *replace(PyObject *m, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Put a tensor, and those that it is a view of, among the different ones over s. */
+static size_t note_lookers(td_tensor *x, td_storage *s, td_tensor **found, size_t n)
+{
+    for (; x && td_tensor_storage(x) == s; x = td_tensor_base(x)) {
+        size_t i = 0;
+        while (i < n && found[i] != x)
+            i++;
+        if (i < n)
+            return n;
+        found[n++] = x;
+    }
+    return n;
+}
+/* False where others, who would be left behind, look at the storage. */
+static PyObject *take(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *s, *source, *list;
+    if (!PyArg_ParseTuple(args, "O!O!O!:_take", &td_py_Storage, &s, &td_py_Storage, &source, &PyList_Type, &list))
+        return NULL;
+    size_t n = 0, most = (size_t)td_storage_use_count(storage(s));
+    td_tensor **found = PyMem_Calloc(most + 1, sizeof *found);
+    if (!found)
+        return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        PyObject *x = PyList_GET_ITEM(list, i);
+        if (PyObject_TypeCheck(x, &td_py_Tensor))
+            n = note_lookers(td_py_x(x), storage(s), found, n);
+    }
+    bool all = (int64_t)n + 1 == td_storage_use_count(storage(s));
+    if (all && (copy_bytes(storage(source), storage(s)) || td_storage_take(storage(s), storage(source), found, (int64_t)n, 1) < 0)) {
+        PyMem_Free(found);
+        return td_py_raise();
+    }
+    PyMem_Free(found);
+    return PyBool_FromLong(all);
+}
+
 /* _C._WeakStorage(storage): a weak reference to the bytes, not to the Python object, which comes and goes. */
 typedef struct { PyObject_HEAD td_weak_storage *weak; } WeakObject;
 
@@ -366,6 +404,8 @@ static PyObject *is_hollow(PyObject *m, PyObject *x)
 
 static PyMethodDef functions[] = {
     {"_is_hollow", is_hollow, METH_O, "Whether a tensor is of a class that keeps its elements elsewhere."},
+    {"_take", take, METH_VARARGS, "_take(storage, source, tensors): move the storage to the memory of another one, with all tensors that look at it; False if "
+                                  "those in the list and their bases aren't all"},
     {"_replace", replace, METH_VARARGS, "_replace(x, source): let x look at what source looks at; counts as a write"},
     {"_tensor_over", tensor_over, METH_VARARGS, "_tensor_over(storage, offset, sizes, strides, dtype)"},
     {NULL},

@@ -8,6 +8,7 @@
  * others look at grows, its old block stays alive as long as the storage does: the others go on seeing the old
  * bytes, never freed ones.  Whoever resizes sets the `data` of the tensors it knows of; the others follow when they
  * are resized themselves or their storage's bounds are asked for (td_tensor_follow). */
+#include <inttypes.h>
 #include <tede/foreign.h>
 #include "device/device.h"
 #include "tensor/head.h"
@@ -86,18 +87,25 @@ td_storage *td_storage_retain(td_storage *s)
     return s;
 }
 
+/* Give up the memory that s has, but not its head. */
+static void drop_memory(td_storage *s)
+{
+    if (s->flags & TD_STORAGE_FOREIGN) {
+        if (s->release)
+            s->release(s->context);
+    } else if (s->capacity) {
+        device_free(s->device, s->data, s->capacity);
+    }
+}
+
 void td_storage_destroy(td_storage *s)
 {
     if (TD_UNLIKELY(s->flags & (TD_STORAGE_COUNTED_APART | TD_STORAGE_WEAKLY_HELD))) {
         td_version_forget(s);
         td_weak_storage_forget(s);
     }
-    if (s->flags & TD_STORAGE_FOREIGN) {
-        if (s->release)
-            s->release(s->context);
-    } else {
-        if (s->capacity)
-            device_free(s->device, s->data, s->capacity);
+    drop_memory(s);
+    if (!(s->flags & TD_STORAGE_FOREIGN)) {
         for (retired *old = s->context, *next; old; old = next) {
             next = old->next;
             device_free(s->device, old->data, old->capacity);
@@ -144,6 +152,27 @@ static int copy_bytes(td_device device, void *to, const void *from, size_t nbyte
     if (device.type != TD_CPU)
         return td_device_copy_bytes(device, to, device, from, nbytes, true);
     memcpy(to, from, nbytes);
+    return 0;
+}
+
+static void release_storage(void *s) { td_storage_release(s); }
+
+int td_storage_take(td_storage *s, td_storage *source, td_tensor *const *lookers, int64_t n, int64_t others)
+{
+    bool retired_blocks = !(s->flags & TD_STORAGE_FOREIGN) && s->context;
+    if (s->device.type != TD_CPU || source->device.type != TD_CPU || s->nbytes != source->nbytes || retired_blocks)
+        return td_error(TD_E_RUNTIME, "this storage can't take the memory of another one");
+    if (td_storage_use_count(s) != n + others)
+        return td_error(TD_E_RUNTIME, "the storage has %" PRId64 " holders, and %" PRId64 " are known", td_storage_use_count(s), n + others);
+    intptr_t moved = (intptr_t)source->data - (intptr_t)s->data;
+    drop_memory(s);
+    s->data = source->data;
+    s->capacity = 0;
+    s->release = release_storage;
+    s->context = td_storage_retain(source);
+    s->flags = (uint8_t)((s->flags & ~TD_STORAGE_INLINE) | TD_STORAGE_FOREIGN);
+    for (int64_t i = 0; i < n; i++)
+        lookers[i]->data = (char *)lookers[i]->data + moved;
     return 0;
 }
 

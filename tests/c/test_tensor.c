@@ -2,6 +2,7 @@
 #include "td_test.h"
 #include "tensor_helpers.h"
 #include <tede/dlpack.h>
+#include <tede/foreign.h>
 #include <tede/print.h>
 #include <tede/weak.h>
 
@@ -119,6 +120,23 @@ TD_TEST(a_storage_grows_and_shrinks_and_keeps_what_fits)
         kept = sizes[i];
     }
     td_storage_release(s);
+}
+
+TD_TEST(a_storage_takes_other_memory_with_all_that_look_at_it)
+{
+    static const int64_t sizes[] = {3, 1000};       /* behind the head, and apart */
+    for (int i = 0; i < TD_COUNT(sizes); i++) {
+        TD_AUTO td_tensor *x = TRY(td_tensor_new(1, &sizes[i], TD_F32, CPU));
+        TD_AUTO td_tensor *end = TRY(td_tensor_view(x, 1, (int64_t[]){1}, (int64_t[]){1}, sizes[i] - 1));
+        TD_AUTO td_tensor *other = TRY(td_tensor_new(1, &sizes[i], TD_F32, CPU));
+        td_storage *s = td_tensor_storage(x), *source = td_tensor_storage(other);
+        ((float *)td_storage_data(source))[sizes[i] - 1] = 5;
+        CHECK_FAILS(td_storage_take(s, source, &x, 1, 0), TD_E_RUNTIME, "2 holders, and 1 are known");
+        CHECK_EQ(td_storage_take(s, source, (td_tensor *[]){x, end}, 2, 0), 0);
+        CHECK(td_storage_data(s) == td_storage_data(source) && td_tensor_data(x) == td_tensor_data(other));
+        CHECK_NEAR(*(float *)td_tensor_data(end), 5, 0);
+        CHECK_EQ(td_tensor_offset(end), sizes[i] - 1);
+    }
 }
 
 TD_TEST(a_storage_that_grows_does_not_pull_memory_from_under_others)

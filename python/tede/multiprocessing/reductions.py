@@ -1,15 +1,18 @@
 """Pickling of tensors for other processes: their storages move to shared memory, and a descriptor is what is sent.
 
-A tensor can be moved only as long as nobody else looks at its memory (tensors hold addresses); where somebody does, the
-receiver gets shared memory with a copy, and the sender keeps what it has.
+Memory can be moved only with all that look at it (tensors hold addresses): a tensor alone, or with the others in what is sent. Where somebody else
+does, the receiver gets shared memory with a copy, and the sender keeps what it has.
 """
+import io
 import os
+import pickle
+import threading
 import weakref
 from multiprocessing import context, reduction
 from multiprocessing.reduction import ForkingPickler
 
 from tede import _C
-from tede._C import Tensor
+from tede._C import StorageBase, Tensor
 from tede._parameter import Parameter
 from tede._storage import UntypedStorage, _shared
 
@@ -42,6 +45,49 @@ def _move(x, storage):
             y.data = _C._tensor_over(target, *place, y.dtype)
 
 
+_sending = threading.local()            # .what: the object that this thread pickles for another process
+
+
+class _Finder(ForkingPickler):
+    """Pickles to nowhere, to find the tensors in an object."""
+
+    def __init__(self):
+        super().__init__(io.BytesIO(), pickle.HIGHEST_PROTOCOL)
+        self.found = []
+
+    def persistent_id(self, obj):
+        if isinstance(obj, Tensor):
+            self.found.append(obj)
+        return "" if isinstance(obj, (Tensor, StorageBase)) or hasattr(type(obj), "_pickle_storage_type") else None
+
+
+def _move_together(storage):
+    """Move a storage with all tensors in what is being sent, if nobody else looks at it."""
+    what = getattr(_sending, "what", None)
+    if storage.device.type != "cpu" or what is None or context.get_spawning_popen() is not None:      # what that is given is noted there, once
+        return False
+    finder = _Finder()
+    _sending.what = None                # what finds is no sending
+    try:
+        finder.dump(what)
+    except Exception:                   # it can't be pickled: the sending will say so
+        return False
+    finally:
+        _sending.what = what
+    return _C._take(storage, _shared(storage.nbytes()), finder.found)
+
+
+_dump = ForkingPickler.dump
+
+
+def _dump_noted(self, obj):
+    outer, _sending.what = getattr(_sending, "what", None), obj
+    try:
+        return _dump(self, obj)
+    finally:
+        _sending.what = outer
+
+
 def _sent(descriptor):
     """What stands for a descriptor in a pickle. The receiver gets a new descriptor, and closes that."""
     starting = context.get_spawning_popen()
@@ -65,6 +111,8 @@ def reduce_storage(storage):
     if not storage.nbytes():
         return _empty, ()
     region = storage._region()
+    if (region is None or region.fd is None) and _move_together(storage):
+        region = storage._region()
     if region is None or region.fd is None:
         target = _shared(storage.nbytes())
         target.copy_(storage)
@@ -139,4 +187,5 @@ def init_reductions():
     for cls in (Tensor, Parameter):
         ForkingPickler.register(cls, reduce_tensor)
     ForkingPickler.register(UntypedStorage, reduce_storage)
+    ForkingPickler.dump = _dump_noted
     ForkingPickler.register(TypedStorage, _reduce_typed)

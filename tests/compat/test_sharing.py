@@ -1,0 +1,67 @@
+"""Tensors that are sent to other processes: what both sides write is seen by both, views included."""
+import importlib
+import threading
+
+import pytest
+
+numpy = pytest.importorskip("numpy")
+
+
+def _fill(queue, done):
+    tensors = queue.get()
+    tensors[0].fill_(4)
+    tensors[-1].add_(1)
+    done.set()
+
+
+@pytest.fixture
+def processes(lib):
+    return importlib.import_module(lib.__name__ + ".multiprocessing").get_context("fork")
+
+
+@pytest.mark.parametrize("size", [5, 60])
+@pytest.mark.parametrize("views_first", [False, True])
+def test_views_are_shared_with_what_they_are_views_of(lib, processes, size, views_first):
+    x = lib.zeros(size, size)
+    row, column, again = x[2], x[:, 1], x.detach()
+    sent = [row, column, again, x] if views_first else [x, again, row, column]
+    queue, done = processes.Queue(), processes.Event()
+    queue.put(sent)
+    process = processes.Process(target=_fill, args=(queue, done), daemon=True)
+    process.start()
+    assert done.wait(60)
+    process.join(60)
+    assert all(y.is_shared() for y in sent)
+    expected = lib.zeros(size, size)
+    expected[2 if views_first else slice(None)] = 4
+    if views_first:
+        expected += 1
+    else:
+        expected[:, 1] += 1
+    for y in (x, again):
+        assert lib.equal(y, expected)
+    assert lib.equal(row, expected[2]) and lib.equal(column, expected[:, 1])
+    row.fill_(7)
+    assert x[2].eq(7).all() and x.untyped_storage().data_ptr() == row.untyped_storage().data_ptr()
+
+
+def test_an_array_keeps_its_memory_when_its_tensor_gets_another(lib):
+    x = lib.ones(500000)
+    array = x.numpy()
+    x.data = lib.zeros(3)
+    others = [lib.zeros(500000) for _ in range(3)]
+    assert array.sum() == 500000 and x.shape == (3,) and len(others) == 3
+
+
+def test_names_of_threads(lib):
+    processes, names = importlib.import_module(lib.__name__ + ".multiprocessing"), []
+    if not hasattr(processes, "_get_thread_name"):
+        pytest.skip("not exported")
+
+    def name(text):
+        processes._set_thread_name(text)
+        names.append(processes._get_thread_name())
+    thread = threading.Thread(target=name, args=("a name",))
+    thread.start()
+    thread.join()
+    assert names == ["a name"] and processes._get_thread_name() != "a name"
