@@ -144,7 +144,7 @@ def broadcast_shapes(*shapes):
     for shape in shapes:
         for i in range(-1, -1 - len(shape), -1):
             if shape[i] < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
             if shape[i] == 1 or shape[i] == result[i]:
                 continue
             if result[i] != 1:

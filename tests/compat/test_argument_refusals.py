@@ -98,3 +98,34 @@ def test_tolerances_are_those_of_tensors_and_dtypes(lib):
     default_tolerances = import_module(lib.__name__ + ".testing._comparison").default_tolerances
     assert default_tolerances(lib.float64, lib.ones(1)) == (1.3e-6, 1e-5)
     refused(TypeError, "Expected a torch.Tensor or a torch.dtype, but got <class 'int'> instead", lambda: default_tolerances(3))
+
+
+def test_numbers_that_an_operator_cannot_hold(lib):
+    """A complex weight lost its imaginary part."""
+    x = lib.ones(2, 2)
+    for dtype in (lib.float16, lib.float32, lib.float64):
+        refused(RuntimeError, "value cannot be converted to type .* without overflow", lambda: lib.lerp(x.to(dtype), x.to(dtype), 1 + 1j))
+    assert lib.lerp(x, x * 3, 1 + 0j)[0, 0] == 3
+    refused(RuntimeError, "Expected a non-complex scalar as the order of norm", lambda: lib.linalg.matrix_norm(x, 1 + 1j))
+    number, none = lib.tensor(1j), lib.zeros(2, 0)
+    refused(RuntimeError, "atol tensor of complex type is not supported. Got ComplexFloat", lambda: lib.linalg.matrix_rank(none, tol=number))
+    refused(RuntimeError, "tensor of complex type is not supported. Got ComplexFloat", lambda: lib.linalg.pinv(none, rtol=number))
+
+
+def test_kinds_of_errors(lib):
+    x, matrix = lib.zeros(4), lib.zeros(2, 2).long()
+    refused(IndexError, "Expected source and index to have the same number of elements", lambda: x.put_(lib.tensor([0, 1]), lib.ones(3)))
+    refused(RuntimeError, "Index has to be a vector/scalar", lambda: x.index_fill_(0, matrix, 1.))
+    refused(RuntimeError, "Expected self.dtype to be equal to src.dtype", lambda: lib.zeros(2, 0).scatter_add_(1, lib.zeros(2, 0).long(), lib.zeros(2, 0).int()))
+    refused(IndexError, "cannot be applied to a 0-dim tensor", lambda: lib.cumulative_trapezoid(lib.tensor(1.), lib.tensor(1.)))
+    refused(ValueError, "1D target must have size 1, but got target size: 3", lambda: lib.nn.functional.nll_loss(x, lib.zeros(3).long()))
+    refused(ValueError, "Input tensor must have at least 2 dimensions, but got 1", lambda: lib.nn.functional.rms_norm(x, (4, 4)))
+    refused(ValueError, "broadcast a dimension with negative length", lambda: lib.broadcast_shapes((-1, 3), (1, 3)))
+
+
+def test_exponential_units_at_zero_whatever_their_parameters(lib):
+    """0 took the exponential's side, where the parameter made it a NaN."""
+    x = lib.tensor([0., -0., 2.])
+    for y in (lib.celu(x, float("inf")), lib.nn.functional.elu(x, float("inf")), lib.celu_(x.half().clone(), float("inf")).float()):
+        assert y.tolist() == [0, 0, 2]
+    assert lib.nn.functional.elu(lib.tensor([float("nan")])).isnan().all()

@@ -228,12 +228,12 @@ static int scatter(const char *op, td_place what, td_tensor *self, int64_t dim, 
     TD_AUTO td_tensor *at = d < 0 ? NULL : strided_index(op, index);
     if (!at || td_check_overlap(op, self, 0, NULL) || td_check_apart(self, index) || td_check_apart(self, src))
         return -1;
+    if (src->dtype != self->dtype)
+        return td_error(TD_E_RUNTIME, "%s(): Expected self.dtype to be equal to src.dtype", op);
     if (index->numel == 0)
         return 0;
     if (check_ranks(op, self, at, value ? NULL : src, d))
         return -1;
-    if (src->dtype != self->dtype)
-        return td_error(TD_E_RUNTIME, "%s(): Expected self.dtype to be equal to src.dtype", op);
     if (td_index_check(at, self->ndim ? self->sizes[d] : 1, TD_E_RUNTIME, NULL, d))
         return -1;
     if (self->device.type == TD_META)
@@ -488,6 +488,8 @@ static int put_along(const char *op, td_place what, td_tensor *self, int64_t dim
 {
     const bool value = how & ALONG_ONE_VALUE, rows = how & ALONG_ROWS, wide = rows && how & ALONG_WIDE;
     int d = td_wrap_dim(dim, self->ndim);
+    if (value && index->ndim > 1)
+        return td_error(TD_E_RUNTIME, "Index has to be a vector/scalar");
     TD_AUTO td_tensor *at = d < 0 ? NULL : vector_index(op, index);
     if (!at || (value && td_is_expanded(self) ? td_warn_expanded(op, "tensor[mask] = scalar")
                                               : td_check_overlap(op, self, 0, NULL)))
@@ -692,7 +694,7 @@ int td_op_put_(td_tensor *self, td_tensor *index, td_tensor *source, bool accumu
         return td_error(TD_E_RUNTIME, "put_(): self and source expected to have the same dtype, but got self.dtype = %s and "
                         "source.dtype = %s", td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)source->dtype));
     if (source->numel != index->numel)
-        return td_error(TD_E_RUNTIME, "put_(): Expected source and index to have the same number of elements, but got "
+        return td_error(TD_E_INDEX, "put_(): Expected source and index to have the same number of elements, but got "
                         "source.numel() = %" PRId64 ", index.numel() = %" PRId64, source->numel, index->numel);
     TD_AUTO td_tensor *at = flat_index("put_", self, index);
     if (!at || td_check_overlap("put_", self, 0, NULL) || td_check_apart(self, index) || td_check_apart(self, source))

@@ -273,6 +273,8 @@ static td_tensor *in_dtype(td_tensor *self, td_dtype dtype)
 td_tensor *td_op_linalg_matrix_norm(td_tensor *self, td_scalar ord, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype)
 {
     int a, b;
+    if (ord.kind == TD_SCALAR_COMPLEX)
+        return td_fail(TD_E_RUNTIME, "linalg.matrix_norm: Expected a non-complex scalar as the order of norm.");
     double p = td_scalar_double(ord), size = fabs(p);
     LET(x) = in_dtype(self, dtype);
     if (!x || two_dims(self, n_dim, dim, &a, &b) || td_check_linalg_dtype("linalg.matrix_norm", self, size != 2))
@@ -397,6 +399,15 @@ static td_tensor *number_tensor(const double *value, td_tensor *like)
 {
     return value ? td_full(0, NULL, td_float(*value), TD_F64, like->device) : td_ref(TD_NONE);
 }
+static int check_bounds(const char *op, td_tensor *atol, td_tensor *rtol)
+{
+    td_tensor *bounds[] = {atol, rtol};
+    for (int i = 0; i < 2; i++)
+        if (bounds[i] != TD_NONE && td_is_complex(bounds[i]))
+            return td_error(TD_E_RUNTIME, "%s: %s tensor of complex type is not supported. Got %s", op, i ? "rtol" : "atol",
+                            td_dtype_title((td_dtype)bounds[i]->dtype));
+    return 0;
+}
 /* The usual relative bound is eps max(m, n), as numpy's and PyTorch's. Computed in float64, where float32 bounds
  * would round the given ones. */
 static td_tensor *bound(td_tensor *A, td_tensor *atol, td_tensor *rtol, td_tensor *largest)
@@ -415,8 +426,6 @@ static td_tensor *bound(td_tensor *A, td_tensor *atol, td_tensor *rtol, td_tenso
         LET(positive) = td_gt(absolute, zero);
         relative = td_where(positive, zero, usual);
     }
-    if (absolute && relative && (td_is_complex(absolute) || td_is_complex(relative)))
-        return td_fail(TD_E_RUNTIME, "torch.linalg: atol and rtol tensors of complex type are not supported. Got ComplexFloat");
     LET(scaled) = td_mul(relative, largest);
     return td_maximum(absolute, scaled);
 }
@@ -430,7 +439,8 @@ static td_tensor *spectrum(td_tensor *A, bool hermitian)
 }
 td_tensor *td_op_linalg_matrix_rank_atol_rtol_tensor(td_tensor *A, td_tensor *atol, td_tensor *rtol, bool hermitian)
 {
-    if (td_check_matrix("torch.linalg.matrix_rank", A, "input") || (rtol == TD_NONE && td_check_epsilon(A)))
+    if (td_check_matrix("torch.linalg.matrix_rank", A, "input") || (rtol == TD_NONE && td_check_epsilon(A)) ||
+        check_bounds("torch.linalg.matrix_rank", atol, rtol))
         return NULL;
     if (!A->sizes[A->ndim - 1] || !A->sizes[A->ndim - 2])
         return td_zeros(A->ndim - 2, A->sizes, TD_I64, A->device);
@@ -469,6 +479,8 @@ td_tensor *td_op_linalg_pinv_atol_rtol_tensor(td_tensor *A, td_tensor *atol, td_
     if (A->ndim < 2 || td_check_linalg_dtype("linalg.pinv", A, false))
         return td_fail(TD_E_RUNTIME, "linalg.pinv(%s{%s}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types",
                        td_dtype_title((td_dtype)A->dtype), td_shape_str(A->ndim, A->sizes, shape));
+    if (check_bounds("torch.linalg.pinv", atol, rtol))
+        return NULL;
     int64_t last = -1, sizes[TD_MAX_DIMS];
     if (!A->numel) {
         memcpy(sizes, A->sizes, sizeof *sizes * A->ndim);

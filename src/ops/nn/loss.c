@@ -361,6 +361,8 @@ int td_check_classes(td_tensor *self, td_tensor *target, td_tensor *weight)
     if (self->ndim != 1 && (target->ndim < 1 || self->sizes[0] != target->sizes[0]))
         return td_error(TD_E_VALUE, "Expected input batch_size (%" PRId64 ") to match target batch_size (%" PRId64 ").", self->sizes[0],
                         target->ndim ? target->sizes[0] : 1);
+    if (self->ndim == 1 && target->ndim == 1 && target->sizes[0] != 1)
+        return td_error(TD_E_VALUE, "For 1D input, 1D target must have size 1, but got target size: %" PRId64, target->sizes[0]);
     bool same = self->ndim == 1 ? target->ndim <= 1 && target->numel == 1 : target->ndim == self->ndim - 1;
     for (int i = 2; same && i < self->ndim; i++)
         same = self->sizes[i] == target->sizes[i - 1];

@@ -132,6 +132,8 @@ static int check_shapes(td_tensor *input, int64_t n, const int64_t *shape, td_te
                             "normalized_shape = %s", i ? "bias" : "weight", i ? "bias" : "weight",
                             td_shape_str(params[i]->ndim, params[i]->sizes, a), td_shape_str((int)n, shape, b));
     }
+    if (rms && input->ndim < n)
+        return td_error(TD_E_VALUE, "Input tensor must have at least %" PRId64 " dimensions, but got %d", n, input->ndim);
     bool fits = input->ndim >= n;
     for (int64_t d = 0; fits && d < n; d++)
         fits = input->sizes[input->ndim - n + d] == shape[d];

@@ -27,6 +27,8 @@ td_tensor *td_op_div_tensor_mode(td_tensor *self, td_tensor *other, const char *
 /* self + weight (end - self), the weight as a number without dimensions. */
 td_tensor *td_op_lerp_scalar(td_tensor *self, td_tensor *end, td_scalar weight)
 {
+    if (td_scalar_check(weight, (td_dtype)self->dtype))
+        return NULL;
     TD_AUTO td_tensor *number = td_wrapped_number(weight);
     return td_lerp_tensor(self, end, number);
 }

@@ -289,7 +289,7 @@ static int64_t clip_slice(int64_t size, const int64_t *start, const int64_t *end
 td_tensor *td_op_slice_tensor(td_tensor *self, int64_t dim, const int64_t *start, const int64_t *end, int64_t step)
 {
     if (!self->ndim)
-        return td_fail(TD_E_RUNTIME, "slice() cannot be applied to a 0-dim tensor.");
+        return td_fail(TD_E_INDEX, "slice() cannot be applied to a 0-dim tensor.");
     int d = td_wrap_dim(dim, self->ndim);
     if (d < 0)
         return NULL;
