@@ -1,9 +1,15 @@
-/* Embeddings on devices, as picking (ops/index/kernels.h): rows by index, and rows of gradients added up by index. */
+/* Embeddings on devices, as picking (ops/index/kernels.h): rows by index, and rows of gradients added up by index.  Bags: embedding.ck. */
 #include "calls_kernels_device_embedding.h"
 #include <inttypes.h>
 #include <string.h>
+#include "kernels/cpu/loops/operands.h"
 #include "kernels/device/kernel.h"
 #include "ops/index/kernels.h"
+#include "ops/nn/embedding.h"
+#define TD_HOST
+#include "kernels/device/embedding.ck"
+
+TD_SOURCE(embedding);
 
 /* The indices as contiguous int64, checked. */
 static td_tensor *checked(td_tensor *indices, int64_t rows)
@@ -60,4 +66,31 @@ int td_on_device_embedding_dense_backward(td_tensor *grad, td_tensor *indices, i
             return -1;
     }
     return td_copy_elements(out, sums);
+}
+
+/* Offsets are checked by the CPU, as indices out of range are, to say which. */
+int td_on_device__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool by_freq, int64_t mode, bool sparse, td_tensor *per_sample,
+                                bool last_offset, int64_t padding_idx, td_tensor *out0, td_tensor *out1, td_tensor *out2, td_tensor *out3)
+{
+    (void)by_freq, (void)sparse;
+    const bool general = mode == 2 || padding_idx >= 0 || weight->dtype == TD_F64;
+    bag_values v = {.bags = out0->sizes[0], .width = weight->sizes[1], .n = indices->numel, .ends = offsets->numel - (general && last_offset),
+                    .padding = padding_idx, .scaled = per_sample != TD_NONE};
+    int64_t low, high;
+    TD_AUTO td_tensor *w = td_make_contiguous(weight), *at = td_as_contiguous(indices, TD_I64), *begin = td_as_contiguous(offsets, TD_I64);
+    TD_AUTO td_tensor *scales = td_operand(per_sample, (td_dtype)weight->dtype), *y = td_target(out0, (td_dtype)out0->dtype);
+    TD_AUTO td_tensor *begin_here = begin ? td_host_copy(begin) : NULL;
+    if (!w || !at || !scales || !y || !begin_here || td_index_bounds(at, &low, &high))
+        return -1;
+    if (v.n && (low < 0 || high >= weight->sizes[0])) {
+        TD_AUTO td_tensor *here = td_host_copy(at);
+        return here ? td_check_bag_rows((const int64_t *)here->data, v.n, weight->sizes[0], general) : -1;
+    }
+    if (td_check_bag_offsets((const int64_t *)begin_here->data, offsets->numel, v.n) || (last_offset && td_fill_scalar_(out1, td_int(v.bags))))
+        return -1;      /* what is behind the last bag is in none */
+    td_launch_of launch = {
+        .source = td_source_embedding, .kernel = "embedding_bag", TD_VALUES(v), .numbers = {{"MODE", mode}},
+        .types = {{"A", (td_dtype)weight->dtype}, {"U", td_compute_dtype(weight)}}, .buffers = {w, at, begin, scales, y, out1, out2, out3},
+        .groups = td_launch_groups(w->device, v.bags * (v.width ? v.width : 1))};
+    return td_launch(&launch) || td_finish(out0, y) ? -1 : 0;
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 #include "base/base.h"
 #include "kernels/cpu/loops/operands.h"
+#include "ops/nn/embedding.h"
 
 /* Every index before any row is read or written. */
 static int check_rows(const int64_t *at, int64_t n, int64_t rows)
@@ -166,8 +167,7 @@ static double as_stored(td_dtype dtype, double x)
     return dtype == TD_F16 ? td_f16_to_f32(td_f32_to_f16((float)x)) : dtype == TD_BF16 ? td_bf16_to_f32(td_f32_to_bf16((float)x)) : x;
 }
 
-/* The two wordings are those of PyTorch's two paths. */
-static int check_bag_rows(const int64_t *at, int64_t n, int64_t rows, bool general)
+int td_check_bag_rows(const int64_t *at, int64_t n, int64_t rows, bool general)
 {
     for (int64_t i = 0; i < n; i++)
         if (at[i] < 0 || at[i] >= rows)
@@ -175,6 +175,22 @@ static int check_bag_rows(const int64_t *at, int64_t n, int64_t rows, bool gener
                                       PRId64, at[i])
                            : td_error(TD_E_RUNTIME, "Index %" PRId64 " of input takes value %" PRId64 " which is not in the valid range "
                                       "[0, %" PRId64 ")", i, at[i], rows);
+    return 0;
+}
+
+int td_check_bag_offsets(const int64_t *begin, int64_t count, int64_t n)
+{
+    if (count && begin[0] != 0)
+        return td_error(TD_E_RUNTIME, "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+                        "However, got %" PRId64, begin[0]);
+    for (int64_t b = 0; b < count; b++) {
+        if (begin[b] > n)
+            return td_error(TD_E_RUNTIME, "offsets[-1] can not be greater than input's length %" PRId64 " but got offsets[-1] of %" PRId64, n,
+                            begin[b]);
+        if (b && begin[b] < begin[b - 1])
+            return td_error(TD_E_RUNTIME, "embedding_bag: offsets must not decrease, got %" PRId64 " after %" PRId64,
+                            begin[b], begin[b - 1]);
+    }
     return 0;
 }
 
@@ -193,21 +209,12 @@ int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offs
     TD_AUTO td_tensor *s = td_operand(per_sample, type), *y = td_target(out0, type);
     /* PyTorch has two paths here, which differ in their words and in what the last bag is if the last offset isn't the end. */
     bool general = mode == 2 || padding_idx >= 0 || weight->dtype == TD_F64;
-    if (!w || !t || !o || !s || !y || check_bag_rows((const int64_t *)t->data, t->numel, weight->sizes[0], general))
+    if (!w || !t || !o || !s || !y || td_check_bag_rows((const int64_t *)t->data, t->numel, weight->sizes[0], general))
         return -1;
     int64_t bags = out0->sizes[0], n = indices->numel, width = weight->sizes[1];
     const int64_t *at = (const int64_t *)t->data, *begin = (const int64_t *)o->data;
-    if (offsets->numel && begin[0] != 0)
-        return td_error(TD_E_RUNTIME, "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
-                        "However, got %" PRId64, begin[0]);
-    for (int64_t b = 0; b < offsets->numel; b++) {
-        if (begin[b] > n)
-            return td_error(TD_E_RUNTIME, "offsets[-1] can not be greater than input's length %" PRId64 " but got offsets[-1] of %" PRId64, n,
-                            begin[b]);
-        if (b && begin[b] < begin[b - 1])
-            return td_error(TD_E_RUNTIME, "embedding_bag: offsets must not decrease, got %" PRId64 " after %" PRId64,
-                            begin[b], begin[b - 1]);
-    }
+    if (td_check_bag_offsets(begin, offsets->numel, n))
+        return -1;
     int64_t *bag_of = (int64_t *)out1->data, *size = (int64_t *)out2->data, *from = (int64_t *)out3->data;
     double *sum = td_mem_alloc((size_t)width * sizeof *sum);
     if (!sum)
@@ -242,7 +249,7 @@ int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offs
                 ((float *)y->data)[b * width + j] = (float)value;
         }
     }
-    for (int64_t i = !general && last_offset && offsets->numel ? begin[offsets->numel - 1] : n; i < n; i++)
+    for (int64_t i = (!general || !bags) && last_offset && offsets->numel ? begin[offsets->numel - 1] : n; i < n; i++)
         bag_of[i] = bags;           /* behind the last bag: in none */
     td_mem_free(sum, (size_t)width * sizeof *sum);
     return td_finish(out0, y);
