@@ -76,14 +76,6 @@ int td_device_set_current(td_device device)
     return 0;
 }
 
-int td_device_synchronize(td_device device)
-{
-    if (td_device_resolve(&device))
-        return -1;
-    const td_device_library *library = td_device_of(device.type);
-    return library && library->synchronize ? library->synchronize(device.index) : 0;
-}
-
 td_generator *td_device_generator_new(td_device device) { return td_has_programs(device) ? td_generator_new_counter() : td_generator_new(); }
 
 static int make_generators(int type, int count, bool has_programs)
@@ -125,17 +117,24 @@ int td_device_copy_bytes(td_device to_device, void *to, td_device from_device, c
         return 0;
     if (!library)
         return td_error(TD_E_RUNTIME, "a copy between devices of which neither is loaded");
+    /* What comes to the CPU raises what kernels have noted (late.c). */
+    const bool waits = to_device.type <= TD_META && !later;
     int status;
     if (library->transfer) {
         td_stream *stream = td_stream_current(device);
         const bool both = to_device.type == from_device.type;
         /* What the other index is still to do to either end comes first, and what it does next comes after. */
         td_stream *other = both && to_device.index != from_device.index ? td_stream_current(from_device) : stream;
-        status = !stream || !other || td_stream_wait(stream, other) ||
+        bool reading = false;
+        status = !stream || !other || td_stream_wait(stream, other) || (waits && td_late_begin(stream, &reading)) ||
                  library->transfer(device, td_stream_handle(stream), to_device, to, from_device, from, nbytes, later || both) ||
                  td_stream_wait(other, stream) ? -1 : 0;
+        status = stream ? td_late_end(stream, reading, status) : status;
     } else {
-        status = library->copy(to_device, to, from_device, from, nbytes);
+        td_stream *stream = waits ? td_stream_first(device) : NULL;
+        bool reading = false;
+        status = (stream && td_late_begin(stream, &reading)) || library->copy(to_device, to, from_device, from, nbytes) ? -1 : 0;
+        status = stream ? td_late_end(stream, reading, status) : status;
     }
     if (status != 0 && td_error_code() == TD_OK)
         td_error(TD_E_RUNTIME, "%s: a copy of %lld bytes failed, for no reason given", library->name, (long long)nbytes);

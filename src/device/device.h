@@ -1,6 +1,7 @@
 /* Devices from outside, as the layers see them: see <tede/device.h>. */
 #ifndef TD_DEVICE_DEVICE_H
 #define TD_DEVICE_DEVICE_H
+#include <pthread.h>
 #include <tede/device.h>
 #include "base/base.h"
 
@@ -29,6 +30,11 @@ int td_device_prepare(int type, int count, bool has_programs);
 int td_streams_prepare(int type, int count);
 int td_device_memory_prepare(int type, int count);
 
+/* ---- waits of the core's own, which raise nothing that kernels have noted: as td_stream_synchronize, td_event_record and td_event_synchronize */
+int td_stream_drain(td_stream *stream);
+int td_event_mark(td_event *event, td_stream *stream);
+int td_event_drain(td_event *event);
+
 /* ---- memory of devices, and page-locked memory of the CPU: src/device/memory.c, src/device/pinned.c */
 
 /* A block for the current stream; NULL with an error. */
@@ -47,6 +53,32 @@ int td_device_copy_bytes(td_device to_device, void *to, td_device from_device, c
 
 /* Bytes of the device's memory, on its current stream: 0; 1 where the device can't; -1. */
 int td_device_fill_bytes(td_device device, void *to, uint8_t byte, size_t nbytes);
+
+/* ---- errors that kernels find: src/device/late.c */
+
+/* A stream's record: 64-bit words of the device's memory.  `TAKEN`, of which 32 bits count, is 0 while nothing is noted. */
+enum { TD_LATE_TAKEN, TD_LATE_KIND, TD_LATE_INDEX, TD_LATE_SIZE, TD_LATE_WORDS };
+typedef struct td_late {
+    pthread_mutex_t lock;
+    void           *record;
+    int64_t        *seen;           /* the CPU's copy */
+    bool            armed;          /* a kernel that may note something was launched since it was read */
+} td_late;
+td_late *td_stream_late(td_stream *stream);
+
+/* A number for what is said of an index, from 1 on: `text` is a literal that prints the index and the size as %lld, in this order; NULL: that the index is
+ * out of bounds for dimension `dim`.  `op`, a literal too, is the operator's name. */
+int   td_late_kind(td_code code, const char *op, const char *text, int dim);
+/* The address of the record that a kernel gets; NULL with an error. */
+void *td_late_record(td_stream *stream);
+/* After the launch of a kernel that has the record. */
+void  td_late_arm(td_stream *stream);
+/* Around whatever waits for the stream: 0 or -1.  The end raises what has been noted, unless the wait had another error, `status`. */
+int   td_late_begin(td_stream *stream, bool *reading);
+int   td_late_end(td_stream *stream, bool reading, int status);
+/* The record as it is when the stream comes here, for an event, if a kernel may have noted something.  *seen is the event's, NULL at first. */
+int   td_late_snapshot(td_stream *stream, int64_t **seen);
+void  td_late_forget(td_device device, int64_t *seen);
 
 /* ---- programs: src/device/program.c */
 

@@ -220,7 +220,7 @@ static void release_segments(pool *p)
                 next = b->next;
                 if (b->before || b->after)
                     continue;
-                if (!waited && td_stream_synchronize(a->stream))
+                if (!waited && td_stream_drain(a->stream))
                     return td_error_clear();
                 waited = true;
                 take_free(a, b);
@@ -243,7 +243,7 @@ static void settle_pending(pool *p, bool wait)
         block *b = *at;
         while (b->users) {
             user *u = b->users;
-            int done = !u->event ? 1 : wait ? (td_event_synchronize(u->event) ? -1 : 1) : td_event_query(u->event);
+            int done = !u->event ? 1 : wait ? (td_event_drain(u->event) ? -1 : 1) : td_event_query(u->event);
             if (done == 0)
                 break;
             if (done < 0)
@@ -435,9 +435,9 @@ void td_device_block_free(td_device device, void *start, size_t nbytes)
         p->stats.allocated -= b->bytes;
         p->stats.total_freed += b->bytes;
         for (user *u = b->users; u; u = u->next)
-            if (!(u->event = td_event_new(device, false)) || td_event_record(u->event, u->stream)) {
+            if (!(u->event = td_event_new(device, false)) || td_event_mark(u->event, u->stream)) {
                 td_error_clear();       /* without an event: wait at once */
-                if (td_stream_synchronize(u->stream))
+                if (td_stream_drain(u->stream))
                     td_error_clear();
             }
         if (b->users) {

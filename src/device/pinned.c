@@ -26,7 +26,7 @@ static bool settled(pinned *b, bool wait)
 {
     if (!b->event)
         return true;
-    int done = wait ? (td_event_synchronize(b->event) ? -1 : 1) : td_event_query(b->event);
+    int done = wait ? (td_event_drain(b->event) ? -1 : 1) : td_event_query(b->event);
     if (done < 0)
         td_error_clear();
     if (done == 0)
@@ -80,9 +80,9 @@ void td_pinned_free(void *start)
     pinned **at = find(start), *b = *at;
     if (b) {
         *at = b->next;
-        if (b->stream && (!(b->event = td_event_new(td_stream_device(b->stream), false)) || td_event_record(b->event, b->stream))) {
+        if (b->stream && (!(b->event = td_event_new(td_stream_device(b->stream), false)) || td_event_mark(b->event, b->stream))) {
             td_error_clear();
-            if (td_stream_synchronize(b->stream))
+            if (td_stream_drain(b->stream))
                 td_error_clear();
         }
         b->next = unused[b->power];
@@ -98,7 +98,7 @@ int td_pinned_used_on(void *start, td_stream *stream)
     pthread_mutex_lock(&lock);
     pinned *b = *find(start);
     if (b && b->stream && b->stream != stream)
-        status = td_stream_synchronize(b->stream);
+        status = td_stream_drain(b->stream);
     if (b)
         b->stream = stream;
     pthread_mutex_unlock(&lock);

@@ -16,6 +16,7 @@ struct td_stream {
     void      *handle;
     int64_t    refcount;
     td_stream *next;            /* of those of its device */
+    td_late    late;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +33,7 @@ int td_streams_prepare(int type, int count)
     if (!made)
         return td_error(TD_E_MEMORY, "no memory for a device's streams");
     for (int i = 0; i < count; i++)
-        made[i] = (td_stream){.device = {(int8_t)type, (int8_t)i}, .refcount = 1};
+        made[i] = (td_stream){.device = {(int8_t)type, (int8_t)i}, .refcount = 1, .late = {.lock = PTHREAD_MUTEX_INITIALIZER}};
     __atomic_store_n(&firsts[type], made, __ATOMIC_RELEASE);
     return 0;
 }
@@ -82,7 +83,7 @@ td_stream *td_stream_new(td_device device, int priority)
     } else if (!(found = calloc(1, sizeof *found))) {
         td_error(TD_E_MEMORY, "no memory for a stream");
     } else {
-        *found = (td_stream){.device = first->device, .priority = priority, .id = last->id + 1, .refcount = 1};
+        *found = (td_stream){.device = first->device, .priority = priority, .id = last->id + 1, .refcount = 1, .late = {.lock = PTHREAD_MUTEX_INITIALIZER}};
         found->handle = library->stream_new(first->device, priority);
         if (found->handle) {
             __atomic_store_n(&last->next, found, __ATOMIC_RELEASE);
@@ -117,18 +118,38 @@ td_device td_stream_device(const td_stream *stream) { return stream->device; }
 int64_t   td_stream_id(const td_stream *stream) { return stream->id; }
 int       td_stream_priority(const td_stream *stream) { return stream->priority; }
 void     *td_stream_handle(const td_stream *stream) { return stream->handle; }
+td_late  *td_stream_late(td_stream *stream) { return &stream->late; }
 
-int td_stream_synchronize(td_stream *stream)
+int td_stream_drain(td_stream *stream)
 {
     const td_device_library *library = td_device_of(stream->device.type);
     return library->stream_synchronize ? library->stream_synchronize(stream->device, stream->handle)
          : library->synchronize ? library->synchronize(stream->device.index) : 0;
 }
 
+int td_stream_synchronize(td_stream *stream)
+{
+    bool reading;
+    return td_late_begin(stream, &reading) ? -1 : td_late_end(stream, reading, td_stream_drain(stream));
+}
+
+/* All streams of it: what each has noted is raised by one call after the other. */
+int td_device_synchronize(td_device device)
+{
+    if (td_device_resolve(&device))
+        return -1;
+    const td_device_library *library = td_device_of(device.type);
+    int status = library && library->synchronize ? library->synchronize(device.index) : 0;
+    for (td_stream *s = library ? td_stream_first(device) : NULL; s && status == 0; s = td_stream_next(s))
+        if (__atomic_load_n(&s->late.armed, __ATOMIC_ACQUIRE))
+            status = td_stream_synchronize(s);
+    return status;
+}
+
 int td_stream_query(td_stream *stream)
 {
     td_event *event = td_event_new(stream->device, false);
-    int status = !event || td_event_record(event, stream) ? -1 : td_event_query(event);
+    int status = !event || td_event_mark(event, stream) ? -1 : td_event_query(event);
     td_event_release(event);
     return status;
 }
@@ -138,7 +159,7 @@ int td_stream_wait(td_stream *stream, td_stream *other)
     if (stream == other)
         return 0;
     td_event *event = td_event_new(other->device, false);
-    int status = !event || td_event_record(event, other) || td_event_wait(event, stream) ? -1 : 0;
+    int status = !event || td_event_mark(event, other) || td_event_wait(event, stream) ? -1 : 0;
     td_event_release(event);
     return status;
 }
@@ -146,9 +167,11 @@ int td_stream_wait(td_stream *stream, td_stream *other)
 /* ---- events */
 
 struct td_event {
-    td_device device;
-    void     *handle;           /* made when it is first recorded */
-    bool      timed;
+    td_device  device;
+    void      *handle;          /* made when it is first recorded */
+    bool       timed;
+    int64_t   *seen;            /* what kernels had noted there (td_late_snapshot) */
+    td_stream *stream;          /* that it was recorded on last */
 };
 
 td_event *td_event_new(td_device device, bool timed)
@@ -156,7 +179,7 @@ td_event *td_event_new(td_device device, bool timed)
     td_stream *first = td_stream_first(device);
     td_event *event = first ? td_mem_alloc(sizeof *event) : NULL;
     if (event)
-        *event = (td_event){first->device, NULL, timed};
+        *event = (td_event){.device = first->device, .timed = timed};
     return event;
 }
 
@@ -166,10 +189,11 @@ void td_event_release(td_event *event)
         return;
     if (event->handle)
         td_device_of(event->device.type)->event_free(event->device, event->handle);
+    td_late_forget(event->device, event->seen);
     td_mem_free(event, sizeof *event);
 }
 
-int td_event_record(td_event *event, td_stream *stream)
+int td_event_mark(td_event *event, td_stream *stream)
 {
     const td_device_library *library = td_device_of(event->device.type);
     if (!event->handle && stream->device.type == event->device.type)
@@ -180,10 +204,18 @@ int td_event_record(td_event *event, td_stream *stream)
                         td_device_str(stream->device, b));
     }
     if (!library->event_new)
-        return td_stream_synchronize(stream);
+        return td_stream_drain(stream);
     if (!event->handle && !(event->handle = library->event_new(event->device, event->timed)))
         return td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: no new event, for no reason given", library->name) : -1;
     return library->event_record(event->device, event->handle, stream->handle);
+}
+
+int td_event_record(td_event *event, td_stream *stream)
+{
+    if (stream->device.type == event->device.type && td_late_snapshot(stream, &event->seen))
+        return -1;
+    event->stream = stream;
+    return td_event_mark(event, stream);
 }
 
 /* A stream of another device can't be made to wait: the CPU does. */
@@ -196,9 +228,16 @@ int td_event_wait(td_event *event, td_stream *stream)
     return td_device_of(event->device.type)->event_wait(stream->device, event->handle, stream->handle);
 }
 
-int td_event_synchronize(td_event *event)
+int td_event_drain(td_event *event)
 {
     return event->handle ? td_device_of(event->device.type)->event_synchronize(event->device, event->handle) : 0;
+}
+
+/* What has been noted may have been raised meanwhile: the stream knows, which is waited for only then. */
+int td_event_synchronize(td_event *event)
+{
+    const int status = td_event_drain(event);
+    return status == 0 && event->seen && event->seen[TD_LATE_TAKEN] ? td_stream_synchronize(event->stream) : status;
 }
 
 int td_event_query(td_event *event)

@@ -139,6 +139,45 @@ def test_work_is_late_and_memory_is_closed(fake):
     assert done.stdout == "reading\n" and done.returncode < 0
 
 
+def test_numbers_that_are_filled_in_wait_for_nothing(fake):
+    fake("""
+        x, z = tede.ones(3, device="cuda", requires_grad=True), tede.zeros((), device="cuda")
+        for call in (lambda: tede.ones_like(z), lambda: z.fill_(3), lambda: tede.full((), 2.5, dtype=tede.float64, device="cuda"), lambda: (x * 2).sum().backward()):
+            for _ in range(50):
+                x.detach() + 1
+            before = fake.fake_cuda_late()
+            call()
+            assert before >= 50 and fake.fake_cuda_late() > before
+        assert z.item() == 3 and x.grad.tolist() == [2, 2, 2]
+    """)
+
+
+def test_no_call_waits_for_the_device_to_check_its_indices(fake):
+    fake("""
+        F = tede.nn.functional
+        x, i = tede.ones(20, 4, device="cuda", requires_grad=True), tede.tensor([3, 19, 20], device="cuda")
+        flat, more, wide = x.detach(), tede.ones(3, 4, device="cuda"), i[:, None].expand(3, 4).contiguous()
+        calls = [lambda: x[i], lambda: x[i, i % 4], lambda: x.gather(0, wide), lambda: x.index_select(0, i), lambda: x.take(i * 4), lambda: F.embedding(i, x),
+                 lambda: flat.scatter_(0, wide, more), lambda: flat.scatter_(0, wide, 2.), lambda: flat.index_add_(0, i, more),
+                 lambda: flat.index_put_((i,), more[0]),
+                 lambda: F.cross_entropy(x.t(), i[1:].repeat(2)), lambda: F.nll_loss(x.t(), i[1:].repeat(2)), lambda: F.embedding(i, x).sum().backward()]
+        for number, call in enumerate(calls):
+            for _ in range(50):
+                flat + 1
+            before = fake.fake_cuda_late()
+            call()
+            assert before >= 50 and fake.fake_cuda_late() > before, number      # all of it is still to be done
+            raises((IndexError, RuntimeError), "before this call)", tede.cuda.synchronize)
+            tede.cuda.synchronize()
+        # A copy that goes on meanwhile raises nothing, the event behind it does.
+        y, there, event = x.detach()[i], tede.empty(3, 4, pin_memory=True), tede.cuda.Event()
+        there.copy_(y, non_blocking=True)
+        event.record()
+        raises(IndexError, "index 20 is out of bounds for dimension 0 with size 20 (in index, which cuda:0 ran", event.synchronize)
+        assert there.tolist() == [[1] * 4, [1] * 4, [0] * 4]
+    """)
+
+
 def test_two_devices_copy_from_each_other(fake):
     fake("""
         x = tede.arange(1000.)

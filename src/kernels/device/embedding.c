@@ -11,25 +11,13 @@
 
 TD_SOURCE(embedding);
 
-/* The indices as contiguous int64, checked. */
-static td_tensor *checked(td_tensor *indices, int64_t rows)
-{
-    TD_AUTO td_tensor *at = td_as_contiguous(indices, TD_I64);
-    int64_t low, high;
-    if (!at || td_index_bounds(at, &low, &high))
-        return NULL;
-    if (at->numel && (low < 0 || high >= rows))
-        return td_fail(TD_E_INDEX, "index out of range in self (embedding: index %" PRId64 ", but there are %" PRId64 " rows)", low < 0 ? low : high,
-                       rows);
-    return td_tensor_retain(at);
-}
-
-/* Between rows of `table`, a matrix, and the contiguous rows of `rows`, one for each index. */
-static int pick_rows(td_place what, td_tensor *table, td_tensor *rows, td_tensor *at)
+/* Between rows of `table`, a matrix, and the contiguous rows of `rows`, one for each contiguous index. */
+static int pick_rows(const char *op, td_place what, td_tensor *table, td_tensor *rows, td_tensor *at)
 {
     const int64_t size = (int64_t)td_dtype_size((td_dtype)table->dtype), width = table->sizes[1];
     td_picking p;
     memset(&p, 0, offsetof(td_picking, sizes));
+    p.rule = (td_index_rule){table->sizes[0], TD_E_INDEX, op, "index out of range in self (embedding: index %lld, but there are %lld rows)", 0};
     p.what = what, p.dtype = (td_dtype)table->dtype, p.ndim = 2, p.range = p.limit = 0, p.outside = false;
     p.sizes[0] = at->numel, p.far[0] = 0, p.near[0] = width * size, p.along[0] = 1;
     p.sizes[1] = width, p.far[1] = table->strides[1] * size, p.near[1] = size, p.along[1] = 0;
@@ -40,24 +28,24 @@ static int pick_rows(td_place what, td_tensor *table, td_tensor *rows, td_tensor
 int td_on_device_embedding(td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool by_freq, bool sparse, td_tensor *out)
 {
     (void)padding_idx, (void)by_freq, (void)sparse;
-    TD_AUTO td_tensor *at = checked(indices, weight->sizes[0]);
+    TD_AUTO td_tensor *at = td_as_contiguous(indices, TD_I64);
     TD_AUTO td_tensor *to = at ? td_writable(out, (td_dtype)out->dtype) : NULL;
-    return to && !pick_rows(TD_PLACE_GET, weight, to, at) ? td_write_back(out, to) : -1;
+    return to && !pick_rows("embedding", TD_PLACE_GET, weight, to, at) ? td_write_back(out, to) : -1;
 }
 
 /* Halves are added up in float32.  The row of the padding is cleared in the end; by_freq divides each by how often its index came. */
 int td_on_device_embedding_dense_backward(td_tensor *grad, td_tensor *indices, int64_t rows, int64_t padding_idx, bool by_freq, td_tensor *out)
 {
     const td_dtype type = grad->dtype == TD_F16 || grad->dtype == TD_BF16 ? TD_F32 : (td_dtype)grad->dtype;
-    TD_AUTO td_tensor *at = checked(indices, rows);
+    TD_AUTO td_tensor *at = td_as_contiguous(indices, TD_I64);
     TD_AUTO td_tensor *g = at ? td_as_contiguous(grad, type) : NULL;
     TD_AUTO td_tensor *sums = g ? td_zeros(2, out->sizes, type, out->device) : NULL;
-    if (!sums || (out->numel && at->numel && pick_rows(TD_PLACE_ADD, sums, g, at)))
+    if (!sums || (out->numel && at->numel && pick_rows("embedding_dense_backward", TD_PLACE_ADD, sums, g, at)))
         return -1;
     if (by_freq && out->numel) {
         TD_AUTO td_tensor *ones = td_ones(2, (int64_t[]){at->numel, 1}, type, out->device);
         TD_AUTO td_tensor *counts = ones ? td_zeros(2, (int64_t[]){rows, 1}, type, out->device) : NULL;
-        if (!counts || (at->numel && pick_rows(TD_PLACE_ADD, counts, ones, at)) || td_clamp_min_(counts, td_int(1)) || td_div_tensor_(sums, counts))
+        if (!counts || (at->numel && pick_rows("embedding_dense_backward", TD_PLACE_ADD, counts, ones, at)) || td_clamp_min_(counts, td_int(1)) || td_div_tensor_(sums, counts))
             return -1;
     }
     if (padding_idx >= 0 && padding_idx < rows) {

@@ -5,10 +5,24 @@
 /* A number in the precision that is computed in (A_NUMBER): a device without doubles can't have one in a struct. */
 typedef struct number { int64_t bits; float single, unused; } number;
 
+/* Where an index must lie: from `low` to below `high`.  `kind` is what is said of one that doesn't (td_index_limits in kernel.h); 0: nothing. */
+typedef struct index_limits { int64_t low, high, kind; } index_limits;
+
 /* Elements of up to three tensors in one order: the last dimension has the smallest strides (td_axes_of in kernel.h). */
 typedef struct axes { int64_t ndim, count, sizes[8], strides[3][8]; } axes;
 
 #ifndef TD_HOST
+/* An error that a kernel finds: it leaves out what the index stands for, notes it, and the error is raised where the stream is waited for
+ * (src/device/late.c).  `late` is the buffer behind a launch's others, whose words these are: the first note stays. */
+#define IS_WITHIN(index, limits) ((index) >= (limits).low && (index) < (limits).high)
+#define NOTE_INDEX(late, index, limits)                                                 \
+    do {                                                                                \
+        if ((limits).kind && ATOMIC_SWAP32(AT(uint32_t, late), 0, 1) == 0) {            \
+            AT(int64_t, late)[1] = (limits).kind;                                       \
+            AT(int64_t, late)[2] = (index);                                             \
+            AT(int64_t, late)[3] = (limits).high;                                       \
+        }                                                                               \
+    } while (0)
 /* a / b of numbers that aren't negative: 64 bits take several times as long. */
 static int64_t divided(int64_t a, int64_t b)
 {

@@ -50,6 +50,11 @@ static char *print_source(td_device device, const void *context)
 
 int td_leave_to_cpu(const char *why) { return td_error(TD_E_NOT_IMPLEMENTED, "left to the CPU: %s", why); }
 
+index_limits td_index_limits(int64_t low, int64_t high, td_code code, const char *op, const char *text, int dim)
+{
+    return (index_limits){low, high, td_late_kind(code, op, text, dim)};
+}
+
 number td_number(double x)
 {
     number n = {.single = (float)x};
@@ -172,7 +177,7 @@ int td_launch(const td_launch_of *launch)
     const td_device_properties *properties = td_device_known(device);
     text_of of = {.launch = launch};
     kernel_key key;
-    td_kernel_argument arguments[TD_LAUNCH_BUFFERS + 1];
+    td_kernel_argument arguments[TD_LAUNCH_BUFFERS + 2];
     int n = 0;
     if (!properties)
         return -1;
@@ -197,8 +202,17 @@ int td_launch(const td_launch_of *launch)
         some = some ? some : launch->buffers[n]->data;
     for (int i = 0; i < n; i++)
         arguments[i] = (td_kernel_argument){launch->buffers[i]->data ? launch->buffers[i]->data : some, 0};
+    td_stream *stream = launch->late ? td_stream_current(device) : NULL;
+    void *record = stream ? td_late_record(stream) : NULL;
+    if (launch->late && !record)
+        return -1;
+    if (record)
+        arguments[n++] = (td_kernel_argument){record, 0};
     arguments[n++] = (td_kernel_argument){launch->values, launch->size};
-    return td_device_launch_lanes(device, kernel, launch->groups, of.lanes, n, arguments);
+    const int status = td_device_launch_lanes(device, kernel, launch->groups, of.lanes, n, arguments);
+    if (record && status == 0)
+        td_late_arm(stream);
+    return status;
 }
 
 int td_launch_on(td_launch_of launch, int n, const td_operand_of *operands)

@@ -39,6 +39,7 @@ typedef struct td_launch_of {
     size_t           size;
     int64_t          groups;                            /* 0: nothing is done */
     int              lanes;                             /* of a group; 0: as many as the device likes */
+    bool             late;                              /* behind the buffers the kernel has one for NOTE_INDEX in group.ck */
 } td_launch_of;
 #define TD_VALUES(struct) .values = &(struct), .size = sizeof(struct)
 
@@ -87,6 +88,9 @@ static inline int64_t td_power_from(int64_t n)
         power *= 2;
     return power;
 }
+
+/* Where indices must lie, from `low` to below `high`, and what is said of one that doesn't: see td_late_kind. */
+index_limits td_index_limits(int64_t low, int64_t high, td_code code, const char *op, const char *text, int dim);
 
 number td_number(double x);
 /* Dimensions of n tensors that have the same elements: outermost first by the first one's strides, those of one element dropped, neighbours merged that

@@ -1,7 +1,7 @@
 /* Losses of class numbers: cross entropy over rows of logits, nll_loss, margins between classes.
  *
  * A sample's loss and weight are a pair; pairs are folded in two steps, by as many groups of work items as keep the device busy and by one.
- * A target that is no class makes its sample's loss and gradient NaN: nothing is read back to raise an error.
+ * A target that is no class makes its sample's loss and gradient NaN, and is an error that the loss's kernel notes (NOTE_INDEX in group.ck).
  *
  * A: of the logits, their gradient and the result; W: of weights; T: of a row's logsumexp; G: of the gradient; C: computed in. */
 #include "kernels/device/group.ck"
@@ -10,6 +10,7 @@ typedef struct loss_values {
     int64_t outer, classes, inner, rows;            /* [outer][classes][inner]; rows: outer * inner */
     int64_t ignore, reduction, each, weight, pairs, square, ends;
     number  smoothing, margin;
+    index_limits limits;                            /* of targets */
 } loss_values;
 
 #define LOSS_NONE 0
@@ -85,7 +86,7 @@ static line joined(line a, line b)
     return c;
 }
 
-KERNEL loss_rows(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUFFER(lse), BUFFER(y), VALUES(loss_values, v))
+KERNEL loss_rows(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUFFER(lse), BUFFER(y), BUFFER(late), VALUES(loss_values, v))
 {
     UNPACK(loss_values, v)
     SHARED line lines[WIDTH];
@@ -112,6 +113,7 @@ KERNEL loss_rows(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUFFE
                 own.loss = (1 - smooth) * own.weight * (log_sum - ((C_C)A_LOAD(from[t]) - a.most)) + spread * all.loss;
             } else if (t != v.ignore) {
                 own.loss = NAN_OF_C;
+                NOTE_INDEX(late, t, v.limits);
             }
             AT(pair, pairs)[row] = own;
             AT(T, lse)[row] = T_STORE(a.most + log_sum);
@@ -147,7 +149,7 @@ KERNEL loss_rows_backward(BUFFER(grad), BUFFER(x), BUFFER(target), BUFFER(weight
     }
 }
 
-KERNEL loss_targets(BUFFER(target), BUFFER(weight), BUFFER(y), VALUES(loss_values, v))
+KERNEL loss_targets(BUFFER(target), BUFFER(weight), BUFFER(y), BUFFER(late), VALUES(loss_values, v))
 {
     UNPACK(loss_values, v)
     const C_C smooth = C_NUMBER(v.smoothing), spread = smooth / (C_C)v.classes;
@@ -155,12 +157,14 @@ KERNEL loss_targets(BUFFER(target), BUFFER(weight), BUFFER(y), VALUES(loss_value
         const int64_t row = divided(i, v.classes), c = i - row * v.classes, t = AT(const int64_t, target)[row];
         const C_C own = t == v.ignore ? (C_C)0 : IS_CLASS(t) ? WEIGHT(c) * (spread + (c == t ? 1 - smooth : (C_C)0)) : NAN_OF_C;
         AT(A, y)[i] = A_STORE(own);
+        if (c == 0 && t != v.ignore && !IS_CLASS(t))
+            NOTE_INDEX(late, t, v.limits);
     }
 }
 
 /* ---- nll_loss */
 
-KERNEL loss_nll(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUFFER(y), VALUES(loss_values, v))
+KERNEL loss_nll(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUFFER(y), BUFFER(late), VALUES(loss_values, v))
 {
     UNPACK(loss_values, v)
     for (int64_t row = ITEM; row < v.rows; row += ITEMS) {
@@ -171,6 +175,7 @@ KERNEL loss_nll(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUFFER
             own.loss = -own.weight * (C_C)A_LOAD(AT(const A, x)[(o * v.classes + t) * v.inner + i]);
         } else if (t != v.ignore) {
             own.loss = NAN_OF_C;
+            NOTE_INDEX(late, t, v.limits);
         }
         AT(pair, pairs)[row] = own;
         if (v.each)
@@ -196,7 +201,7 @@ KERNEL loss_nll_backward(BUFFER(grad), BUFFER(target), BUFFER(weight), BUFFER(to
 
 /* ---- margins: a sample is a group's */
 
-KERNEL loss_margin(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUFFER(y), VALUES(loss_values, v))
+KERNEL loss_margin(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUFFER(y), BUFFER(late), VALUES(loss_values, v))
 {
     UNPACK(loss_values, v)
     SHARED C_C room[WIDTH];
@@ -214,6 +219,8 @@ KERNEL loss_margin(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUF
         GROUP_FOLD(C_C, room, sum, PLUS);
         if (LANE == 0) {
             pair own = {IS_CLASS(t) ? sum / (C_C)v.classes : NAN_OF_C, 1};
+            if (!IS_CLASS(t))
+                NOTE_INDEX(late, t, v.limits);
             AT(pair, pairs)[row] = own;
             if (v.each)
                 AT(A, y)[row] = A_STORE(own.loss);
@@ -253,7 +260,7 @@ KERNEL loss_margin_backward(BUFFER(grad), BUFFER(x), BUFFER(target), BUFFER(weig
             n = k_;                                                                     \
     GROUP_FOLD(int64_t, counts, n, LEAST)
 
-KERNEL loss_labels(BUFFER(x), BUFFER(target), BUFFER(is), BUFFER(pairs), BUFFER(y), VALUES(loss_values, v))
+KERNEL loss_labels(BUFFER(x), BUFFER(target), BUFFER(is), BUFFER(pairs), BUFFER(y), BUFFER(late), VALUES(loss_values, v))
 {
     UNPACK(loss_values, v)
     SHARED C_C room[WIDTH];
@@ -268,10 +275,12 @@ KERNEL loss_labels(BUFFER(x), BUFFER(target), BUFFER(is), BUFFER(pairs), BUFFER(
         BARRIER;
         C_C sum = 0;
         for (int64_t k = LANE; k < v.classes; k += LANES)
-            if (labels[k] < -1 || labels[k] >= v.classes)
+            if (labels[k] < -1 || labels[k] >= v.classes) {
                 sum = NAN_OF_C;
-            else if (k < n)
+                NOTE_INDEX(late, labels[k], v.limits);
+            } else if (k < n) {
                 mark[labels[k]] = A_STORE(1);
+            }
         BARRIER;
         for (int64_t c = LANE; c < v.classes; c += LANES)
             if (A_LOAD(mark[c]) == 0)

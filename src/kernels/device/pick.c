@@ -1,5 +1,5 @@
-/* Indexing on devices: pick.ck.  Bodies check their indices before anything is read or written through them, so errors come at the call, as
- * on the CPU; that the range of the indices is known here costs a synchronization. */
+/* Indexing on devices: pick.ck.  Indices are checked by the kernels that use them (src/device/late.c), so that no call waits for the device; what
+ * decides a result's shape is read at the call. */
 #include "calls_kernels_device_pick.h"
 #include "kernels/device/kernel.h"
 #include "ops/index/kernels.h"
@@ -27,7 +27,10 @@ int td_pick_on_device(td_picking *p)
     td_picking_merge(p);
     const int64_t size = (int64_t)td_dtype_size(p->dtype);
     const bool moved = p->what <= TD_PLACE_SET;
-    pick_values v = {.n = 1, .ndim = p->ndim, .reach = p->reach, .range = p->range};
+    const td_index_rule *r = &p->rule;
+    pick_values v = {.n = 1, .ndim = p->ndim, .reach = p->reach, .range = p->range, .limits = {NOWHERE + 1, INT64_MAX, 0}};
+    if (r->op)
+        v.limits = td_index_limits(-p->range, r->size, r->code, r->op, r->text, r->dim);
     if (p->ndim + (size == 16) > PICK_DIMS)
         return td_leave_to_cpu("an index over more than 8 dimensions");
     for (int d = 0; d < p->ndim; d++) {
@@ -44,7 +47,7 @@ int td_pick_on_device(td_picking *p)
     td_launch_of launch = {
         .source = td_source_pick, .kernel = "pick", TD_VALUES(v), .groups = td_launch_groups(p->of[0]->device, moved ? (v.n + 3) / 4 : v.n),
         .types = {{"A", moved ? td_raw_dtype(wide) : p->dtype}}, .numbers = {{"WHAT", p->what}, {"SIZE", wide}, {"PACK", wide == 16 ? 2 : 1}},
-        .buffers = {p->of[0], p->of[1], p->of[2]},
+        .buffers = {p->of[0], p->of[1], p->of[2]}, .late = true,
     };
     return td_launch(&launch);
 }
@@ -76,10 +79,10 @@ int td_index_bounds_on_device(td_tensor *index, int64_t *low, int64_t *high)
     return 0;
 }
 
-int td_index_fold_on_device(td_tensor *offsets, td_tensor *index, int64_t size, int64_t reach)
+int td_index_fold_on_device(td_tensor *offsets, td_tensor *index, int64_t size, int64_t reach, int dim)
 {
-    index_values v = {offsets->numel, size, reach};
-    return td_launch(&(td_launch_of){.source = td_source_pick, .kernel = "index_fold", TD_VALUES(v), .buffers = {offsets, index},
+    index_values v = {offsets->numel, size, reach, td_index_limits(-size, size, TD_E_INDEX, "index", NULL, dim)};
+    return td_launch(&(td_launch_of){.source = td_source_pick, .kernel = "index_fold", TD_VALUES(v), .buffers = {offsets, index}, .late = true,
                                      .groups = td_launch_groups(offsets->device, offsets->numel)});
 }
 

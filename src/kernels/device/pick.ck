@@ -6,15 +6,20 @@
 
 /* Dimensions from the outermost; strides in bytes, of the index in elements. */
 enum { PICK_DIMS = 8 };
-typedef struct pick_values { int64_t n, ndim, reach, range, sizes[PICK_DIMS], far[PICK_DIMS], near[PICK_DIMS], along[PICK_DIMS]; } pick_values;
-typedef struct index_values { int64_t n, size, reach; } index_values;
+typedef struct pick_values {
+    int64_t n, ndim, reach, range, sizes[PICK_DIMS], far[PICK_DIMS], near[PICK_DIMS], along[PICK_DIMS];
+    index_limits limits;
+} pick_values;
+typedef struct index_values { int64_t n, size, reach; index_limits limits; } index_values;
+/* An offset that stands for an index outside of its limits: nothing is there. */
+#define NOWHERE (-INT64_MAX)
 /* Parts of `each` elements, a group's work; strides of the coordinates. */
 typedef struct mask_values { int64_t n, parts, each; } mask_values;
 typedef struct coordinate_values { int64_t n, ndim, step, across, sizes[PICK_DIMS]; } coordinate_values;
 
 #ifndef TD_HOST
 #ifdef WHAT
-/* Addresses of element i. */
+/* Addresses of element i, of which the far one is NULL where the index is outside of its limits. */
 #define FIND(i, to, from)                                                               \
     do {                                                                                \
         int64_t there_ = 0, here_ = 0, at_ = 0, rest_ = (i);                            \
@@ -24,13 +29,18 @@ typedef struct coordinate_values { int64_t n, ndim, step, across, sizes[PICK_DIM
             there_ += k_ * v.far[d_], here_ += k_ * v.near[d_], at_ += k_ * v.along[d_]; \
         }                                                                               \
         const int64_t where_ = AT(const int64_t, index)[at_];                           \
-        (to) = AT(char, far) + there_ + (where_ + (where_ < 0 ? v.range : 0)) * v.reach; \
         (from) = AT(char, near) + here_;                                                \
+        if (IS_WITHIN(where_, v.limits)) {                                              \
+            (to) = AT(char, far) + there_ + (where_ + (where_ < 0 ? v.range : 0)) * v.reach; \
+        } else {                                                                        \
+            (to) = 0;                                                                   \
+            NOTE_INDEX(late, where_, v.limits);                                         \
+        }                                                                               \
     } while (0)
 #if WHAT < 2
 PACK_TYPE(A, pack_of_a);
 enum { AT_ONCE = 4 };           /* loads that a work item doesn't wait for */
-KERNEL pick(BUFFER(far), BUFFER(near), BUFFER(index), VALUES(pick_values, v))
+KERNEL pick(BUFFER(far), BUFFER(near), BUFFER(index), BUFFER(late), VALUES(pick_values, v))
 {
     UNPACK(pick_values, v)
     for (int64_t first = ITEM; first < v.n; first += AT_ONCE * ITEMS) {
@@ -41,13 +51,17 @@ KERNEL pick(BUFFER(far), BUFFER(near), BUFFER(index), VALUES(pick_values, v))
                 GLOBAL char *from;
 #if WHAT == 0
                 FIND(first + k * ITEMS, from, to[k]);
+                if (from)
+                    x[k] = GET_PACK((GLOBAL const pack_of_a *)from);
+                else
+                    EACH_OF_PACK(j) x[k].at[j] = 0;
 #else
                 FIND(first + k * ITEMS, to[k], from);
-#endif
                 x[k] = GET_PACK((GLOBAL const pack_of_a *)from);
+#endif
             }
         UNROLL for (int k = 0; k < AT_ONCE; k++)
-            if (first + k * ITEMS < v.n)
+            if (first + k * ITEMS < v.n && (WHAT == 0 || to[k]))
                 SET_PACK((GLOBAL pack_of_a *)to[k], x[k]);
     }
 }
@@ -91,12 +105,14 @@ static void place(GLOBAL A *to, A x)
 #endif
 }
 
-KERNEL pick(BUFFER(far), BUFFER(near), BUFFER(index), VALUES(pick_values, v))
+KERNEL pick(BUFFER(far), BUFFER(near), BUFFER(index), BUFFER(late), VALUES(pick_values, v))
 {
     UNPACK(pick_values, v)
     for (int64_t i = ITEM; i < v.n; i += ITEMS) {
         GLOBAL char *to, *from;
         FIND(i, to, from);
+        if (!to)
+            continue;
 #if WHAT == 2 && A_FLOATING && SIZE == 4 && defined ATOMIC_ADD
         ATOMIC_ADD((GLOBAL A *)to, *(GLOBAL const A *)from);
 #else
@@ -125,12 +141,17 @@ KERNEL index_bounds(BUFFER(index), BUFFER(bounds), VALUES(index_values, v))
         AT(int64_t, bounds)[2 * GROUP] = low, AT(int64_t, bounds)[2 * GROUP + 1] = high;
 }
 
-KERNEL index_fold(BUFFER(offsets), BUFFER(index), VALUES(index_values, v))
+KERNEL index_fold(BUFFER(offsets), BUFFER(index), BUFFER(late), VALUES(index_values, v))
 {
     UNPACK(index_values, v)
     for (int64_t i = ITEM; i < v.n; i += ITEMS) {
-        const int64_t x = AT(const int64_t, index)[i];
-        AT(int64_t, offsets)[i] += (x + (x < 0 ? v.size : 0)) * v.reach;
+        const int64_t x = AT(const int64_t, index)[i], before = AT(const int64_t, offsets)[i];
+        if (!IS_WITHIN(x, v.limits)) {
+            AT(int64_t, offsets)[i] = NOWHERE;
+            NOTE_INDEX(late, x, v.limits);
+        } else if (before != NOWHERE) {
+            AT(int64_t, offsets)[i] = before + (x + (x < 0 ? v.size : 0)) * v.reach;
+        }
     }
 }
 

@@ -3,7 +3,7 @@
  *
  * What goes to positions that indices name (the gradient of a maximum, max_unpool) is a group's work, plane by plane: of the
  * work items that have one position in hand the first adds for all of them, so that sums come in one order, and the last one writes where the last counts.
- * Positions outside of a plane are skipped.
+ * Positions outside of a plane are skipped, and are errors that kernels note (NOTE_INDEX in group.ck).
  *
  * A: the elements' dtype; B: that of sums by position, in which they are computed. */
 #include "kernels/device/group.ck"
@@ -13,6 +13,7 @@ typedef struct pool_values {
     int64_t in[3], out[3], window[3], stride[3], padding[3], dilation[3];
     int64_t divisor;
     int32_t adaptive, include_pad, dims;
+    index_limits limits;
 } pool_values;
 
 #ifndef TD_HOST
@@ -118,17 +119,19 @@ KERNEL pool_shares(BUFFER(grad), BUFFER(y), VALUES(pool_values, v))
 }
 
 /* Elements at the positions. */
-KERNEL pool_pick(BUFFER(x), BUFFER(indices), BUFFER(y), VALUES(pool_values, v))
+KERNEL pool_pick(BUFFER(x), BUFFER(indices), BUFFER(y), BUFFER(late), VALUES(pool_values, v))
 {
     UNPACK(pool_values, v)
     for (int64_t at = ITEM; at < v.planes * v.out_total; at += ITEMS) {
         const int64_t i = AT(const int64_t, indices)[at];
-        AT(A, y)[at] = i >= 0 && i < v.in_total ? AT(const A, x)[at / v.out_total * v.in_total + i] : A_STORE(0);
+        AT(A, y)[at] = IS_WITHIN(i, v.limits) ? AT(const A, x)[at / v.out_total * v.in_total + i] : A_STORE(0);
+        if (!IS_WITHIN(i, v.limits))
+            NOTE_INDEX(late, i, v.limits);
     }
 }
 
 /* `out_total` elements of each plane go to positions in planes of `in_total`. */
-KERNEL pool_put(BUFFER(x), BUFFER(indices), BUFFER(y), VALUES(pool_values, v))
+KERNEL pool_put(BUFFER(x), BUFFER(indices), BUFFER(y), BUFFER(late), VALUES(pool_values, v))
 {
     UNPACK(pool_values, v)
     SHARED int64_t where[WIDTH];
@@ -142,7 +145,9 @@ KERNEL pool_put(BUFFER(x), BUFFER(indices), BUFFER(y), VALUES(pool_values, v))
             where[LANE] = i;
             what[LANE] = o + LANE < v.out_total ? (B_C)A_LOAD(AT(const A, x)[at]) : 0;
             BARRIER;
-            bool mine = i >= 0 && i < v.in_total;
+            bool mine = IS_WITHIN(i, v.limits);
+            if (!mine && o + LANE < v.out_total)
+                NOTE_INDEX(late, i, v.limits);
 #if LAST_COUNTS
             for (int l = LANE + 1; l < LANES && mine; l++)
                 mine = where[l] != i;

@@ -14,6 +14,7 @@ td_tensor *td_places_on_device(td_tensor *sequence, td_tensor *values, td_tensor
 {
     const td_dtype common = sequence->dtype == values->dtype ? (td_dtype)sequence->dtype : td_dtype_is_floating((td_dtype)sequence->dtype) ? TD_F64 : TD_I64;
     search_values v = {.count = values->numel, .n = sequence->ndim ? sequence->sizes[sequence->ndim - 1] : 1, .right = right, .sorter = sorter != TD_NONE};
+    v.limits = td_index_limits(0, v.n, TD_E_RUNTIME, "searchsorted", "torch.searchsorted(): sorter index out of range", 0);
     v.per = sequence->ndim > 1 ? values->ndim ? values->sizes[values->ndim - 1] : 1 : values->numel;
     if (sequence->device.type != values->device.type || (sequence->dtype != values->dtype && (sequence->dtype == TD_U64 || values->dtype == TD_U64)) ||
         !td_device_computes(values->device, common) || !td_device_computes(values->device, (td_dtype)values->dtype))
@@ -24,7 +25,7 @@ td_tensor *td_places_on_device(td_tensor *sequence, td_tensor *values, td_tensor
     if (!s || !x || !order || !out || v.count == 0)
         return s && x && order ? td_tensor_retain(out) : NULL;
     td_launch_of launch = {.source = td_source_search, .kernel = "search_places", TD_VALUES(v), .types = {{"A", common}, {"B", dtype}},
-                           .buffers = {x, x, order, out}, .groups = td_launch_groups(x->device, v.count)};
+                           .buffers = {x, x, order, out}, .late = true, .groups = td_launch_groups(x->device, v.count)};
     launch.buffers[0] = s->numel ? s : x;
     return td_launch(&launch) ? NULL : td_tensor_retain(out);
 }

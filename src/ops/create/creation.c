@@ -442,7 +442,7 @@ static const uint32_t zero_bytes = 1u << TD_F32 | 1u << TD_F64 | 1u << TD_F16 | 
 enum { FEW_BYTES = 1024 };
 
 /* The element `one` everywhere in a tensor of another device: bytes that are all the same by the device itself, others as a copy that
- * broadcasts. */
+ * broadcasts, for which nobody waits: a scalar is made a vector for that. */
 static int fill_there(td_tensor *self, td_tensor *one)
 {
     const size_t item = td_dtype_size(self->dtype);
@@ -451,7 +451,10 @@ static int fill_there(td_tensor *self, td_tensor *one)
     for (size_t i = 1; i < item && even; i++)
         even = bytes[i] == bytes[0];
     const int status = even ? td_device_fill_bytes(self->device, self->data, (uint8_t)bytes[0], (size_t)self->numel * item) : 1;
-    return status == 1 ? td_copy_elements(self, one) : status;
+    if (status != 1)
+        return status;
+    TD_AUTO td_tensor *to = self->ndim ? td_tensor_retain(self) : td_view_strided(self, 1, (int64_t[]){1}, (int64_t[]){1}, 0);
+    return to ? td_copy_elements(to, one) : -1;
 }
 
 /* Fills a contiguous tensor's memory in one run; any other through the iterator, from a 0-dim tensor.  Few bytes of 0, the most frequent

@@ -246,7 +246,7 @@ static int refuse_mask(const char *op, const char *dtype)
 }
 
 /* The offset of each index point: the sum over indexed dimensions of (index, counted from the end if negative) times
- * the stride. All bounds are checked here, so the kernel runs with range = limit = 0. If there are no points, nothing is
+ * the stride. All bounds are checked here (on a device by the kernel that adds), so the loop runs with range = limit = 0. If there are no points, nothing is
  * read through the indices and their bounds are not checked. */
 static int fold_offsets(indexed *x, const td_tensor *self)
 {
@@ -277,8 +277,8 @@ static int fold_offsets(indexed *x, const td_tensor *self)
     for (int d = 0; d < x->n; d++) {
         if (!x->at[d])
             continue;
-        int64_t size = self->sizes[d], reach = self->strides[d] * td_itemsize(self), low, high;
-        if (td_index_bounds(x->at[d], &low, &high))
+        int64_t size = self->sizes[d], reach = self->strides[d] * td_itemsize(self), low = 0, high = -1;
+        if (self->device.type == TD_CPU && td_index_bounds(x->at[d], &low, &high))
             return -1;
         if (x->offsets->numel && x->at[d]->numel && size == 0)
             return td_error(TD_E_INDEX, "index is out of bounds for dimension with size 0");
@@ -289,7 +289,7 @@ static int fold_offsets(indexed *x, const td_tensor *self)
         TD_AUTO td_tensor *dense = wide ? td_make_contiguous(wide) : NULL;
         if (!dense)
             return -1;
-        if (dense->device.type != TD_CPU && td_index_fold_on_device(x->offsets, dense, size, reach / x->unit))
+        if (dense->device.type != TD_CPU && td_index_fold_on_device(x->offsets, dense, size, reach / x->unit, d))
             return -1;
         const int64_t *from = (const int64_t *)dense->data;
         for (int64_t i = 0; dense->device.type == TD_CPU && i < dense->numel; i++)

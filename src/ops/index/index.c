@@ -78,19 +78,18 @@ static int index_bounds(const td_tensor *index, int64_t *low, int64_t *high)
     return td_index_bounds(flat, low, high);
 }
 
-int td_index_check(const td_tensor *index, int64_t size, td_code code, const char *what, int dim)
+int td_index_check(const td_tensor *index, const td_tensor *far, const td_index_rule *rule)
 {
-    if (index->device.type == TD_META || index->numel == 0)
+    if (index->device.type == TD_META || index->numel == 0 || (index->device.type != TD_CPU && far->numel && rule->size > 0))
         return 0;
     int64_t low, high;
     if (index_bounds(index, &low, &high))
         return -1;
-    if (low >= 0 && high < size)
+    if (low >= 0 && high < rule->size)
         return 0;
-    if (what)
-        return td_error(code, "%s", what);
-    return td_error(code, "index %" PRId64 " is out of bounds for dimension %d with size %" PRId64, low < 0 ? low : high, dim,
-                    size);
+    if (rule->text)
+        return td_error(rule->code, "%s", rule->text);
+    return td_error(rule->code, "index %" PRId64 " is out of bounds for dimension %d with size %" PRId64, low < 0 ? low : high, rule->dim, rule->size);
 }
 
 /* Compares the ranges of bytes from the lowest element to the highest, which may lie before `data` where strides are
@@ -203,18 +202,19 @@ td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index, bool spa
     if (index->numel && check_ranks("gather", self, at, NULL, d))
         return NULL;
     const int64_t size = self->ndim ? self->sizes[d] : 1;
+    const td_index_rule rule = {size, TD_E_RUNTIME, "gather", NULL, d};
     const bool later = td_tensor_is_contiguous(at) && size > 0 && self->device.type == TD_CPU;
-    if (!later && td_index_check(at, size, TD_E_RUNTIME, NULL, d))
+    if (!later && td_index_check(at, self, &rule))
         return NULL;
     TD_AUTO td_tensor *out = td_tensor_new(index->ndim, index->sizes, (td_dtype)self->dtype, self->device);
     if (!out || out->numel == 0 || out->device.type == TD_META)
         return td_tensor_retain(out);
     td_picking p;
     along_dim(&p, TD_PLACE_GET, self, out, at, d);
-    p.limit = later ? size : 0;
+    p.limit = later ? size : 0, p.rule = rule;
     if (td_pick_run(&p))
         return NULL;
-    return p.outside && td_index_check(at, size, TD_E_RUNTIME, NULL, d) ? NULL : td_tensor_retain(out);
+    return p.outside && td_index_check(at, self, &rule) ? NULL : td_tensor_retain(out);
 }
 
 /* What `place` adds or multiplies into self is kept in float32 and rounded once, where self holds halves; a copy goes there and
@@ -234,7 +234,8 @@ static int scatter(const char *op, td_place what, td_tensor *self, int64_t dim, 
         return 0;
     if (check_ranks(op, self, at, value ? NULL : src, d))
         return -1;
-    if (td_index_check(at, self->ndim ? self->sizes[d] : 1, TD_E_RUNTIME, NULL, d))
+    const td_index_rule rule = {self->ndim ? self->sizes[d] : 1, TD_E_RUNTIME, op, NULL, d};
+    if (td_index_check(at, self, &rule))
         return -1;
     if (self->device.type == TD_META)
         return 0;
@@ -248,16 +249,19 @@ static int scatter(const char *op, td_place what, td_tensor *self, int64_t dim, 
         if (!sums || !parts)
             return -1;
         along_dim(&p, what, sums, parts, safe, d);
+        p.rule = rule;
         return td_pick_run(&p) ? -1 : td_copy_elements(self, sums);
     }
     along_dim(&p, what, self, near, safe, d);
+    p.rule = rule;
     return td_pick_run(&p);
 }
 
 /* A number as it is in self's dtype: one of its own would round what float64 can hold. */
 static td_tensor *number_for(const td_tensor *self, td_scalar value)
 {
-    TD_AUTO td_tensor *number = td_tensor_new(0, NULL, (td_dtype)self->dtype, (td_device){TD_CPU, -1});
+    /* A copy of it to a device would wait. */
+    TD_AUTO td_tensor *number = td_tensor_new(0, NULL, (td_dtype)self->dtype, td_is_outside(self->device) ? self->device : (td_device){TD_CPU, -1});
     return number && td_fill_value(number, value) == 0 ? td_tensor_retain(number) : NULL;
 }
 
@@ -441,8 +445,9 @@ td_tensor *td_op_index_select(td_tensor *self, int64_t dim, td_tensor *index)
         return td_fail(TD_E_RUNTIME, "index_select(): Index to scalar can have only 1 value, got %" PRId64 " value(s)", at->numel);
     if (at->numel && self->ndim && !self->sizes[d])
         return td_fail(TD_E_RUNTIME, "index_select(): self indexing axis dim should be positive");
-    if (td_index_check(at, self->ndim ? self->sizes[d] : 1, self->numel ? TD_E_INDEX : TD_E_RUNTIME,
-                       self->numel ? "index out of range in self" : "INDICES element is out of DATA bounds", d))
+    const td_index_rule rule = {self->ndim ? self->sizes[d] : 1, self->numel ? TD_E_INDEX : TD_E_RUNTIME, "index_select",
+                                self->numel ? "index out of range in self" : "INDICES element is out of DATA bounds", d};
+    if (td_index_check(at, self, &rule))
         return NULL;
     int64_t sizes[TD_MAX_DIMS];
     memcpy(sizes, self->sizes, sizeof(int64_t) * self->ndim);
@@ -453,6 +458,7 @@ td_tensor *td_op_index_select(td_tensor *self, int64_t dim, td_tensor *index)
         return out;
     td_picking p;
     along_vector(&p, TD_PLACE_GET, self, out, at, d, false);
+    p.rule = rule;
     if (td_pick_run(&p)) {
         td_tensor_release(out);
         return NULL;
@@ -516,8 +522,9 @@ static int put_along(const char *op, td_place what, td_tensor *self, int64_t dim
                                 td_shape_str(self->ndim, self->sizes, a), td_shape_str(src->ndim, src->sizes, b));
     }
     const bool reads = self->numel || (!rows && self->sizes[d] == 0);
-    if (reads && td_index_check(at, self->ndim ? self->sizes[d] : 1, rows ? TD_E_RUNTIME : TD_E_INDEX,
-                                rows || what == TD_PLACE_SET ? NULL : "index out of range in self", d))
+    const td_index_rule rule = {self->ndim ? self->sizes[d] : 1, rows ? TD_E_RUNTIME : TD_E_INDEX, op,
+                                rows || what == TD_PLACE_SET ? NULL : "index out of range in self", d};
+    if (reads && td_index_check(at, self, &rule))
         return -1;
     if (self->numel == 0 || at->numel == 0 || self->device.type == TD_META)
         return 0;
@@ -531,9 +538,11 @@ static int put_along(const char *op, td_place what, td_tensor *self, int64_t dim
         if (!sums || !parts)
             return -1;
         along_vector(&p, what, sums, parts, safe, d, value);
+        p.rule = rule;
         return td_pick_run(&p) ? -1 : td_copy_elements(self, sums);
     }
     along_vector(&p, what, self, near, safe, d, value);
+    p.rule = rule;
     return td_pick_run(&p);
 }
 
@@ -638,6 +647,8 @@ td_tensor *td_op_index_reduce(td_tensor *self, int64_t dim, td_tensor *index, td
 
 /* ---- take and put: indices of the elements in order */
 
+#define OUT_OF_RANGE "out of range: tried to access index %lld on a tensor of %lld elements."
+
 /* Positions in row-major order, -numel ... numel - 1. They stay as they are: the kernel adds `range` to negative ones. An
  * empty index is fine for an empty self. */
 static td_tensor *flat_index(const char *op, td_tensor *self, td_tensor *index)
@@ -649,7 +660,7 @@ static td_tensor *flat_index(const char *op, td_tensor *self, td_tensor *index)
         return td_fail(TD_E_INDEX, "%s(): tried to take from an empty tensor", op);
     td_tensor *at = td_as_contiguous(index, TD_I64);
     int64_t low, high;
-    if (!at || at->device.type == TD_META)
+    if (!at || at->device.type != TD_CPU)       /* flat_pick has the rule for a device's kernel */
         return at;
     if (td_index_bounds(at, &low, &high)) {
         td_tensor_release(at);
@@ -657,8 +668,7 @@ static td_tensor *flat_index(const char *op, td_tensor *self, td_tensor *index)
     }
     if (at->numel && (low < -self->numel || high >= self->numel)) {
         td_tensor_release(at);
-        return td_fail(TD_E_INDEX, "out of range: tried to access index %" PRId64 " on a tensor of %" PRId64 " elements.",
-                       high >= self->numel ? high : low, self->numel);
+        return td_fail(TD_E_INDEX, OUT_OF_RANGE, (long long)(high >= self->numel ? high : low), (long long)self->numel);
     }
     return at;
 }
@@ -668,6 +678,7 @@ static void flat_pick(td_picking *p, td_place what, td_tensor *far, td_tensor *n
 {
     begin_pick(p, what, far, near, index);
     p->ndim = 1, p->reach = td_itemsize(far), p->range = far->numel;
+    p->rule = (td_index_rule){far->numel, TD_E_INDEX, what == TD_PLACE_GET ? "take" : "put_", OUT_OF_RANGE, 0};
     p->sizes[0] = index->numel, p->far[0] = 0, p->near[0] = td_itemsize(far), p->along[0] = 1;
 }
 

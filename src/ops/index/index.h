@@ -49,7 +49,8 @@ int td_warn_expanded(const char *op, const char *form);
 int td_index_out(td_tensor *out, const td_tensor *self, const td_tensor *index, const char *message);
 /* An integer index as a contiguous int64 tensor. */
 td_tensor *td_index_of(const char *op, td_tensor *index);
-/* Whether all are in 0 ... size - 1; `what` is printed with the index and the size, in this order. */
-int td_index_check(const td_tensor *index, int64_t size, td_code code, const char *what, int dim);
+/* That all are in 0 ... size of the rule - 1.  On a device the loop over `far` sees to that, if it gets the rule (td_picking); where that has no elements there will
+ * be no loop. */
+int td_index_check(const td_tensor *index, const td_tensor *far, const td_index_rule *rule);
 
 #endif

@@ -14,10 +14,20 @@
  * TD_PLACE_SET for those that copy without arithmetic. */
 typedef enum td_place { TD_PLACE_GET, TD_PLACE_SET, TD_PLACE_ADD, TD_PLACE_MUL, TD_PLACE_MAX, TD_PLACE_MIN } td_place;
 
+/* What a device's kernel is to hold an index to, from -range of the picking to below `size`, and what the error says (td_late_kind); no `op`: nothing, it
+ * was checked. */
+typedef struct td_index_rule {
+    int64_t     size;
+    td_code     code;
+    const char *op, *text;
+    int         dim;
+} td_index_rule;
+
 typedef struct td_picking {
     td_place       what;
     td_dtype       dtype;
     int            ndim;
+    td_index_rule  rule;
     int64_t        sizes[TD_MAX_DIMS];
     int64_t        far[TD_MAX_DIMS], near[TD_MAX_DIMS];      /* bytes */
     int64_t        along[TD_MAX_DIMS];                       /* of the index, in elements */
@@ -34,7 +44,7 @@ typedef struct td_picking {
 /* Without dimensions of size 1, neighbours merged that go on where the other ends on all three sides; at least one is left. */
 void td_picking_merge(td_picking *p);
 
-/* Indices were checked before, or `outside` reports them; on the CPU it cannot fail.  There only GET runs on several threads, for each element
+/* Indices were checked before, or `outside` reports them, or on a device `rule`; on the CPU it cannot fail.  There only GET runs on several threads, for each element
  * of near is written once; indices may repeat, so two threads could write one element of far, and floating sums would
  * depend on who is first. */
 int td_pick_run(td_picking *p);
@@ -45,8 +55,9 @@ void td_index_range(const int64_t *index, int64_t n, int64_t *low, int64_t *high
 /* The same of a contiguous int64 tensor, wherever it is. */
 int td_index_bounds(td_tensor *index, int64_t *low, int64_t *high);
 int td_index_bounds_on_device(td_tensor *index, int64_t *low, int64_t *high);
-/* offsets[i] += (index[i], counted from the end of `size` if it is negative) * reach; both contiguous, int64. */
-int td_index_fold_on_device(td_tensor *offsets, td_tensor *index, int64_t size, int64_t reach);
+/* offsets[i] += (index[i], counted from the end of `size` if it is negative) * reach; both contiguous, int64.  An index outside of dimension `dim` makes
+ * an offset that nothing is picked by. */
+int td_index_fold_on_device(td_tensor *offsets, td_tensor *index, int64_t size, int64_t reach, int dim);
 
 /* The positions of a contiguous mask's true elements, in order: int64, contiguous. */
 td_tensor *td_true_positions_on_device(td_tensor *mask);

@@ -84,23 +84,91 @@ def test_indices_on_the_cpu_are_taken_by_advanced_indexing_alone(device):
             call()
 
 
-def test_errors_come_at_the_call(device):
-    x, i = tede.zeros(4, 4, device=device), tede.tensor([1, 4], device=device)
-    with pytest.raises(IndexError, match="index 4 is out of bounds for dimension 0 with size 4"):
-        x[i]
-    with pytest.raises(IndexError, match="out of bounds"):
-        x[i] = 1
-    with pytest.raises(IndexError, match="index out of range in self"):
-        x.index_select(0, i)
-    with pytest.raises(RuntimeError, match="index 4 is out of bounds"):
-        x.gather(0, i[:, None])
-    with pytest.raises(RuntimeError, match="index 4 is out of bounds"):
-        x.scatter_(0, i[:, None], 1.0)
-    with pytest.raises(IndexError, match="out of range"):
-        x.take(i * 4)
+def late(kind, words, call, wait):
+    """The call raises nothing; what waits next raises it, once."""
+    result = call()
+    with pytest.raises(kind, match=words):
+        wait()
+    wait()
+    return result
+
+
+def test_an_index_out_of_bounds_is_raised_by_what_waits_next(device):
+    x, i = tede.ones(4, 4, device=device), tede.tensor([1, 4], device=device)
+
+    def sync():
+        return tede.accelerator.synchronize(device)
+    said = rf" \(in %s, which {device}:0 ran before this call\)"
+    y = late(IndexError, "index 4 is out of bounds for dimension 0 with size 4" + said % "index", lambda: x[i], x.tolist)
+    assert y.tolist() == [[1] * 4, [0] * 4]                         # zeros where nothing is
+    assert late(IndexError, "index 4 is out of bounds for dimension 1 with size 4", lambda: x[i - 1, i], sync).tolist() == [1, 0]
+    assert late(IndexError, "index -5 is out of bounds", lambda: x[-i - 1, 0], sync).tolist() == [1, 0]
+    late(IndexError, "index out of range in self" + said % "index_select", lambda: x.index_select(0, i), sync)
+    late(RuntimeError, "index 4 is out of bounds for dimension 1 with size 4" + said % "gather", lambda: x.gather(1, i[:, None]), sync)
+    assert late(IndexError, "out of range: tried to access index 16 on a tensor of 16 elements\\." + said % "take", lambda: x.take(i * 4), sync).tolist() == [1, 0]
     with pytest.raises(IndexError, match="The shape of the mask"):
         x[tede.ones(3, dtype=tede.bool, device=device)]
-    assert x.eq(0).all()
+    assert x.eq(1).all()
+
+
+def test_what_an_index_out_of_bounds_stands_for_is_not_written(device):
+    x, i = tede.zeros(4, 4, device=device), tede.tensor([1, 4], device=device)
+
+    def put():
+        x[i] = 1
+    calls = [put, lambda: x.scatter_(0, i[:, None], 1.0), lambda: x.scatter_add_(0, i[:, None].expand(2, 4), x + 1), lambda: x.index_add_(0, i, x[:2] + 1),
+             lambda: x.index_copy_(0, i, x[:2] + 1), lambda: x.index_fill_(0, i, 1), lambda: x.put_(i * 4, x[0, :2] + 1),
+             lambda: x.index_put_((i, i - 1), x[0, 0] + 1, accumulate=True), lambda: x.half().scatter_add_(0, i[:, None], x[:2, :1].half() + 1)]
+    for call in calls:
+        x.zero_()
+        late((IndexError, RuntimeError), "index", call, x.cpu)
+        assert x[[0, 2, 3]].eq(0).all()
+
+
+def test_what_is_empty_is_checked_at_the_call(device):
+    i = tede.tensor([0], device=device)
+    for call in (lambda: tede.ones(0, 3, device=device)[i], lambda: tede.ones(0, device=device).gather(0, i), lambda: tede.ones(0, device=device).take(i),
+                 lambda: tede.ones(0, 3, device=device).index_select(0, i), lambda: tede.ones(0, device=device).scatter_(0, i, 1.0)):
+        with pytest.raises((IndexError, RuntimeError)):
+            call()
+
+
+def test_only_the_first_error_is_raised_and_by_its_stream(device):
+    x, i = tede.ones(4, device=device), tede.tensor([9], device=device)
+    x[i], x[i + 1]
+    with pytest.raises(IndexError, match="index 9 "):
+        tede.accelerator.synchronize(device)
+    tede.accelerator.synchronize(device)
+    stream = tede.Stream(device)
+    with stream:
+        x[i + 2]
+    tede.accelerator.current_stream(device).synchronize()           # this one has met nothing
+    with pytest.raises(IndexError, match="index 11 "):
+        stream.synchronize()
+    stream.synchronize()
+    tede.accelerator.synchronize(device)
+
+
+def test_events_raise_what_came_before_them(device):
+    x, i = tede.ones(4, device=device), tede.tensor([9], device=device)
+    before, behind = tede.Event(device), tede.Event(device)
+    before.record()
+    x[i]
+    behind.record()
+    before.synchronize()
+    with pytest.raises(IndexError, match="index 9 "):
+        behind.synchronize()
+    behind.synchronize()
+    x[i + 1]
+    behind.record()
+    with pytest.raises(IndexError, match="index 10 "):
+        x.cpu()
+    behind.synchronize()                                            # it was raised
+
+
+def test_a_sorter_that_leads_outside(device):
+    x, i = tede.arange(4.0, device=device), tede.tensor([0, 1, 9, 3], device=device)
+    late(RuntimeError, "sorter index out of range", lambda: tede.searchsorted(x, x, sorter=i), x.cpu)
 
 
 def test_places_of_any_alignment(agrees):

@@ -56,11 +56,21 @@ def test_dtypes(agrees):
             agrees(lambda x, t: F.nll_loss(x, t, reduction=reduction), x, t, **loose)
 
 
-def test_a_target_that_is_no_class_is_seen(device):
+def test_a_target_that_is_no_class_is_raised_later(device):
     x = tede.randn(4, 3, device=device, requires_grad=True)
-    t = tede.tensor([0, 3, 1, -1], device=device)
-    for loss in (F.cross_entropy, F.nll_loss, F.multi_margin_loss):
-        assert loss(x, t).isnan()
-        assert loss(x, t, reduction="none").isnan().tolist() == [False, True, False, True]
-        grad, = tede.autograd.grad(loss(x, t, reduction="none").sum(), x)
-        assert grad.isnan().any(1).tolist() == [False, True, False, True]
+    t = tede.tensor([0, 3, 1, 2], device=device)
+    for loss, kind, words in ((F.cross_entropy, IndexError, r"Target 3 is out of bounds\. \(in cross_entropy, which"),
+                              (F.nll_loss, IndexError, r"Target 3 is out of bounds\. \(in nll_loss, which"),
+                              (F.multi_margin_loss, RuntimeError, "target out of range")):
+        for reduction in REDUCTIONS:
+            y = loss(x, t, reduction=reduction)
+            grad, = tede.autograd.grad(y.sum(), x)
+            with pytest.raises(kind, match=words):
+                y.sum().item()
+            assert y.isnan().tolist() == ([False, True, False, False] if reduction == "none" else True)
+            assert grad[1].isnan().any() and (reduction == "mean" or not grad[0].isnan().any())
+    labels = tede.tensor([[0, -1, 3]], device=device)
+    y = F.multilabel_margin_loss(x[:1].detach(), labels)
+    with pytest.raises(RuntimeError, match="'target' is out of range"):
+        y.item()
+    assert y.isnan()

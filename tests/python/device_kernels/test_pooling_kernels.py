@@ -69,6 +69,18 @@ def test_unpooling(agrees):
     agrees(lambda x, at: tede.ops.aten.max_unpool3d(x, at, (2, 4, 4), (1, 1, 1), (0, 0, 0)), some(1, 1, 1, 2, 2), at[:, None])
 
 
+def test_a_position_outside_of_its_plane_is_raised_later(device):
+    x, at = tede.ones(1, 1, 2, 2, device=device), tede.tensor([[[[3, 16], [0, 5]]]], device=device)
+    y = F.max_unpool2d(x, at, 2)
+    with pytest.raises(RuntimeError, match="Found an invalid max index: 16 "):
+        y.sum().item()
+    assert y.flatten().nonzero().flatten().tolist() == [0, 3, 5]
+    grad = tede.ops.aten.max_pool2d_with_indices_backward(x, tede.ones(1, 1, 4, 4, device=device), [2, 2], [2, 2], [0, 0], [1, 1], False, at)
+    with pytest.raises(RuntimeError, match="invalid maxIdx 16, image of 16 elements"):
+        grad.cpu()
+    assert grad.flatten().nonzero().flatten().tolist() == [0, 3, 5]
+
+
 def test_overlapping_windows_add_up(agrees):
     agrees(lambda x: F.max_pool2d(x, 5, 1, 2), tede.zeros(2, 2, 40, 40).requires_grad_())
     x = some(1, 1, 30, 30)
