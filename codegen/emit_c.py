@@ -320,14 +320,16 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
 
     @staticmethod
     def one_device(op, fail):
-        """The refusal of operands on the CPU and on meta in one call; asked only where the call's keys have both."""
+        """The refusal of operands on several devices in one call; asked only where the call's keys have another device than the CPU.  Indices on the
+        CPU go with what is on meta, and an out= is refused later."""
         base = op.parent or op
-        tensors = [a for a in op.schema.arguments if a.is_tensor and a.name != 'indices']
+        tensors = sorted((a for a in op.schema.arguments if a.is_tensor and not (a.list and a.optional_items)), key=lambda a: a.name == 'indices')
+        strict = 0 if op.variant == 'out' else sum(a.name != 'indices' for a in tensors)
         if 'several_devices' in base.entry.get('flags', []) or len(tensors) + sum(a.list for a in tensors) < 2:
             return ''
         lists = ', '.join(f'{{n_{a.c}, {a.c}}}' if a.list else f'{{1, &{a.c}}}' for a in tensors)
-        return f'''    if (TD_UNLIKELY((keys & TD_KEYSET(TD_CPU)) && (keys & TD_KEYSET(TD_META))) &&
-        td_check_devices({len(tensors)}, (td_spec_inputs[]){{{lists}}}, {str(op.kind == 'kernel').lower()}))
+        return f'''    if (TD_UNLIKELY(keys & TD_KEYS_DEVICES & ~TD_KEYSET(TD_CPU)) &&
+        td_check_devices(&row_{op.c}, {len(tensors)}, {strict}, (td_spec_inputs[]){{{lists}}}, {str(op.kind == 'kernel').lower()}))
         return {fail};
 '''
 
@@ -450,9 +452,10 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
             exact = f'''    if (td_specs_exact({self.exact_out(op)}, specs, {n}, outs))
         return -1;
 ''' if self.exact_out(op) else ''
+            checks = self.one_device(op, '-1') + self.out_check(op) + self.given_dtype(op)
             self.code.append(f'''static {op.declaration("strided_" + op.c, ["td_keyset keys"])}
 {{
-{self.out_check(op)}{self.given_dtype(op)}{meta}{pack}{exact}    if (td_specs_target("{op.schema.name}", specs, {n}, outs, {len(inputs)}, inputs, results))
+{checks}{meta}{pack}{exact}    if (td_specs_target("{op.schema.name}", specs, {n}, outs, {len(inputs)}, inputs, results))
         return -1;
     if (run_{base.c}(keys, {call}))
         return td_results_drop({n}, results);
@@ -746,8 +749,9 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 #include "ops/pointwise/pointwise.h"
 #include "ops/reduce/reduced.h"
 
-/* src/dispatch/spec.c: an error if tensors are on the CPU and on meta; those without dimensions may be elsewhere, where that is allowed. */
-int td_check_devices(int n, const td_spec_inputs *operands, bool numbers_anywhere);
+/* src/dispatch/spec.c: an error if tensors are on several devices; of the first `strict` ones also if these are the CPU and meta, where those without
+ * dimensions may be elsewhere if that is allowed. */
+int td_check_devices(const td_op *op, int n, int strict, const td_spec_inputs *operands, bool numbers_anywhere);
 
 '''
         extern = f'TD_LOOP_ROWS({self.name});\n\n' if self.loop_rows else ''

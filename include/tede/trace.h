@@ -21,7 +21,7 @@ typedef enum td_event_kind {
     TD_EVENT_ITERATE,     /* the iterator runs: n sizes that are left after merging (fastest first), strides in bytes by
                              operand (numbers[0] operands); numbers[1]: dimensions before */
     TD_EVENT_PARALLEL,    /* a loop was cut: numbers: length, grain, threads that may take part (1: not cut) */
-    TD_EVENT_ALLOCATE,    /* numbers[0] bytes, as the allocator counts them; pointer: the block */
+    TD_EVENT_ALLOCATE,    /* numbers[0] bytes, as the allocator counts them; pointer: the block; name: of the device, or NULL */
     TD_EVENT_FREE,        /* the same */
     TD_EVENT_COPY,        /* a kernel needed a contiguous operand or another dtype: tensor, name: why, numbers[0] bytes */
     TD_EVENT_LIBRARY,     /* name of the foreign function, numbers: its sizes */

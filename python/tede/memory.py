@@ -16,9 +16,9 @@ from tede._explain.text import size
 
 _CALL, _RETURN, _ALLOCATE, _FREE, _NODE, _NODE_END = 0, 1, 5, 6, 9, 10
 
-Block = collections.namedtuple("Block", "nbytes operator site number")
+Block = collections.namedtuple("Block", "nbytes operator site number device")
 Block.__doc__ = """A block that lives: its bytes, the operator that took it ("" outside of operators), the line of Python as
-(file, line, text) or None, and the how-manieth block it was."""
+(file, line, text) or None, the how-manieth block it was, and its device."""
 
 
 def stats():
@@ -44,10 +44,11 @@ class Report:
         return sum(block.nbytes for block in self.blocks)
 
     def by(self, key):
-        """{operator or line: (bytes, blocks)}, the largest first; key: "operator" or "site"."""
+        """{operator, line or device: (bytes, blocks)}, the largest first; key: "operator", "site" or "device"."""
         sums = {}
         for block in self.blocks:
-            name = block.operator if key == "operator" else f"{block.site[0]}:{block.site[1]}" if block.site else "?"
+            site = f"{block.site[0]}:{block.site[1]}" if block.site else "?"
+            name = site if key == "site" else getattr(block, key)
             nbytes, count = sums.get(name, (0, 0))
             sums[name] = nbytes + block.nbytes, count + 1
         return dict(sorted(sums.items(), key=lambda item: -item[1][0]))
@@ -55,7 +56,7 @@ class Report:
     def __str__(self):
         lines = [f"{self.title}: {size(self.nbytes)} in {len(self.blocks)} block{'s' * (len(self.blocks) != 1)}"]
         for block in self.blocks[:20]:
-            where = f"{block.site[0]}:{block.site[1]}  {block.site[2]}" if block.site else ""
+            where = (f"{block.site[0]}:{block.site[1]}  {block.site[2]}" if block.site else "") + f"  on {block.device}" * (block.device != "cpu")
             lines.append(f"  {size(block.nbytes):>10}  {block.operator or '(no operator)':<24} {where}")
         if len(self.blocks) > 20:
             rest = sum(block.nbytes for block in self.blocks[20:])
@@ -84,7 +85,7 @@ class track:
         if kind == _ALLOCATE:
             operator, site = self._open[-1] if self._open else ("", None)
             self._count += 1
-            self._live[pointer] = Block(numbers[0], operator, site or _site(), self._count)
+            self._live[pointer] = Block(numbers[0], operator, site or _site(), self._count, name or "cpu")
             self._now += numbers[0]
             if self._now > self._most:
                 self._most, self._peak = self._now, None      # gathered when memory is first freed

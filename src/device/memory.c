@@ -13,6 +13,7 @@
  *
  * Devices without streams have nothing to order by: each block is the device's own. */
 #include "device/device.h"
+#include "base/watch.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -341,9 +342,15 @@ static int cut(pool *p, arena *a, block *b, size_t bytes)
     return 0;
 }
 
+static size_t rounded(size_t nbytes)
+{
+    const size_t unit = kept ? ROUND : WORD;
+    return (nbytes + unit - 1) / unit * unit;
+}
+
 static void *take(pool *p, td_stream *stream, size_t nbytes)
 {
-    const size_t unit = kept ? ROUND : WORD, bytes = (nbytes + unit - 1) / unit * unit;
+    const size_t bytes = rounded(nbytes);
     if (p->pending)
         settle_pending(p, false);
     if (p->n_live >= p->table_size && grow_table(p))
@@ -399,7 +406,7 @@ static void free_block(pool *p, block *b)
     put_free(a, b);
 }
 
-void *td_device_block_new(td_device device, size_t nbytes)
+static void *new_block(td_device device, size_t nbytes)
 {
     const td_device_library *library = td_device_of(device.type);
     if (!library->stream_new) {
@@ -416,8 +423,24 @@ void *td_device_block_new(td_device device, size_t nbytes)
     return block;
 }
 
+static void note(td_event_kind kind, td_device device, void *block, size_t nbytes)
+{
+    char name[32];
+    TD_EMIT(.kind = kind, .name = td_device_str(device, name), .pointer = block, .numbers = {(int64_t)rounded(nbytes)});
+}
+
+void *td_device_block_new(td_device device, size_t nbytes)
+{
+    void *block = new_block(device, nbytes);
+    if (block)
+        note(TD_EVENT_ALLOCATE, device, block, nbytes);
+    return block;
+}
+
 void td_device_block_free(td_device device, void *start, size_t nbytes)
 {
+    if (start)
+        note(TD_EVENT_FREE, device, start, nbytes);
     const td_device_library *library = td_device_of(device.type);
     if (!library->stream_new) {
         library->free(device, start, nbytes);

@@ -11,6 +11,7 @@
 #include <tede/auto.h>
 #include <tede/modes.h>
 #include "base/names.h"
+#include "device/device.h"
 #include "dispatch/outputs.h"
 
 int td_spec_like(td_spec *spec, const td_tensor *x)
@@ -137,19 +138,21 @@ int td_check_cast(const char *op, td_dtype from, td_dtype to)
                     td_dtype_title(to));
 }
 
-int td_check_devices(int n, const td_spec_inputs *operands, bool numbers_anywhere);
-int td_check_devices(int n, const td_spec_inputs *operands, bool numbers_anywhere)
+int td_check_devices(const td_op *op, int n, int strict, const td_spec_inputs *operands, bool numbers_anywhere);
+int td_check_devices(const td_op *op, int n, int strict, const td_spec_inputs *operands, bool numbers_anywhere)
 {
-    bool cpu = false, meta = false;
+    bool cpu = false, meta = false, outside = false;
     for (int i = 0; i < n; i++)
         for (int64_t k = 0; k < operands[i].count; k++) {
             const td_tensor *x = operands[i].tensors[k];
             if (x == TD_NONE)
                 continue;
-            cpu |= x->device.type == TD_CPU && (x->ndim > 0 || !numbers_anywhere);
-            meta |= x->device.type == TD_META;
+            cpu |= i < strict && x->device.type == TD_CPU && (x->ndim > 0 || !numbers_anywhere);
+            meta |= i < strict && x->device.type == TD_META;
+            outside |= td_is_outside(x->device);
         }
-    return cpu && meta ? td_error(TD_E_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, cpu and meta!") : 0;
+    return cpu && meta ? td_error(TD_E_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, cpu and meta!")
+         : outside ? td_check_one_device(op, n, operands) : 0;
 }
 
 /* An operand must have self's dtype, unless it is a number: PyTorch's error.  Generated code declares it where it is called. */

@@ -131,6 +131,9 @@ class Listener:
         elif kind == _NODE_END:
             self.end(when)
             self.end(when)
+        elif name:                      # a device's memory
+            if self.open:
+                self.open[-1].device_memory_usage += numbers[0] if kind == _ALLOCATE else -numbers[0]
         else:
             nbytes = numbers[0] if kind == _ALLOCATE else -numbers[0]
             self._total += nbytes
