@@ -10,6 +10,7 @@
 #include <tede/kernel.h>
 #include "ops/compose.h"
 #include "tensor/checked.h"
+#include "tensor/device.h"
 
 static const char *const where = "(while checking arguments for ctc_loss_allocate_outputs)";
 
@@ -89,14 +90,15 @@ int td_meta__ctc_loss_backward(td_spec *specs, td_tensor *grad, td_tensor *log_p
     return td_spec_like(specs, log_probs);
 }
 
-/* The numbers of a tensor of lengths, contiguous. */
+/* The numbers of a tensor of lengths, contiguous, on the CPU. */
 static td_tensor *lengths(const char *name, td_tensor *x)
 {
     if (x->dtype == TD_BOOL || td_is_floating(x) || td_is_complex(x))
         return td_fail(TD_E_RUNTIME, "%s must be integral", name);
     if (x->device.type == TD_META)
         return td_fail(TD_E_NOT_IMPLEMENTED, "_ctc_loss: %s are read, so they can't be on meta", name);
-    return td_as_contiguous(x, TD_I64);
+    TD_AUTO td_tensor *numbers = td_as_contiguous(x, TD_I64);
+    return numbers && td_is_outside(x->device) ? td_host_copy(numbers) : numbers ? td_ref(numbers) : NULL;
 }
 
 int td_op__ctc_loss_tensor(td_tensor **results, td_tensor *log_probs, td_tensor *targets, td_tensor *input_lengths,
@@ -138,9 +140,11 @@ td_tensor *td_op_ctc_loss_intlist(td_tensor *log_probs, td_tensor *targets, int6
         return td_sum_all(each, TD_DTYPE_NONE);
     if (reduction != MEAN)
         return batched || !each ? td_ref(each) : td_squeeze_dim(each, 0);
-    TD_AUTO td_tensor *counts = td_tensor_new(1, &n_target, (td_dtype)log_probs->dtype, log_probs->device);
-    if (!counts || counts->device.type == TD_META)
-        return counts ? td_mean_all(each, TD_DTYPE_NONE) : NULL;
+    if (log_probs->device.type == TD_META)
+        return td_mean_all(each, TD_DTYPE_NONE);
+    TD_AUTO td_tensor *counts = td_tensor_new(1, &n_target, (td_dtype)log_probs->dtype, (td_device){TD_CPU, -1});
+    if (!counts)
+        return NULL;
     for (int64_t i = 0; i < n_target; i++) {
         double count = target[i] > 1 ? (double)target[i] : 1;
         if (counts->dtype == TD_F64)
@@ -148,7 +152,8 @@ td_tensor *td_op_ctc_loss_intlist(td_tensor *log_probs, td_tensor *targets, int6
         else
             ((float *)counts->data)[i] = (float)count;
     }
-    TD_AUTO td_tensor *per_label = td_div_tensor(each, counts);
+    TD_AUTO td_tensor *there = td_is_outside(log_probs->device) ? td_device_copy(counts, log_probs->device) : td_ref(counts);
+    TD_AUTO td_tensor *per_label = td_div_tensor(each, there);
     return td_mean_all(per_label, TD_DTYPE_NONE);
 }
 

@@ -11,6 +11,7 @@
 #include <math.h>
 #include "base/base.h"
 #include "kernels/cpu/loops/operands.h"
+#include "ops/nn/ctc.h"
 
 typedef struct ctc {
     int64_t steps, batch, classes, states, blank;     /* states: of the longest target */
@@ -115,20 +116,24 @@ static bool may_skip(const ctc *c, const int64_t *labels, int64_t from, int64_t 
 LOOPS(f32, float, expf, logf)
 LOOPS(f64, double, exp, log)
 
-/* Where each sample's labels begin, and whether they are classes. */
-static int find_labels(ctc *c, td_tensor *targets, const int64_t *labels, int64_t *begins)
+int td_ctc_begins(const td_tensor *targets, int64_t batch, int64_t classes, const int64_t *target, int64_t *begins)
 {
+    const int64_t *labels = (const int64_t *)targets->data;
     int64_t at = 0;
-    for (int64_t b = 0; b < c->batch; b++) {
+    for (int64_t b = 0; b < batch; b++) {
         begins[b] = targets->ndim == 2 ? b * targets->sizes[1] : at;
-        at += c->target[b];
-        for (int64_t i = 0; i < c->target[b]; i++)
-            if (labels[begins[b] + i] < 0 || labels[begins[b] + i] >= c->classes)
-                return td_error(TD_E_RUNTIME, "ctc_loss: label %" PRId64 " is not one of the %" PRId64 " classes",
-                                labels[begins[b] + i], c->classes);
+        at += target[b];
+        for (int64_t i = 0; i < target[b]; i++)
+            if (labels[begins[b] + i] < 0 || labels[begins[b] + i] >= classes)
+                return td_error(TD_E_RUNTIME, "ctc_loss: label %" PRId64 " is not one of the %" PRId64 " classes", labels[begins[b] + i], classes);
     }
-    c->labels = labels, c->begins = begins;
     return 0;
+}
+
+static int find_labels(ctc *c, const td_tensor *labels, int64_t *begins)
+{
+    c->labels = (const int64_t *)labels->data, c->begins = begins;
+    return td_ctc_begins(labels, c->batch, c->classes, c->target, begins);
 }
 
 static ctc describe(td_tensor *lp, td_tensor *log_alpha, const int64_t *input, const int64_t *target, int64_t blank,
@@ -152,7 +157,7 @@ int td_cpu__ctc_loss(td_tensor *log_probs, td_tensor *targets, int64_t n_input, 
     int64_t *begins = td_mem_alloc(bytes);
     if (!begins)
         return -1;
-    int status = find_labels(&c, labels, (int64_t *)labels->data, begins);
+    int status = find_labels(&c, labels, begins);
     if (!status)
         td_parallel_for(0, c.batch, td_grain(20 * c.steps * c.states), type == TD_F64 ? forward_f64 : forward_f32, &c);
     td_mem_free(begins, bytes);
@@ -177,7 +182,7 @@ int td_cpu__ctc_loss_backward(td_tensor *grad, td_tensor *log_probs, td_tensor *
     if (!block)
         return -1;
     c.beta = block + bytes;
-    int status = find_labels(&c, labels, (int64_t *)labels->data, (int64_t *)block);
+    int status = find_labels(&c, labels, (int64_t *)block);
     if (!status)
         td_parallel_for(0, c.batch, td_grain(40 * c.steps * c.states), type == TD_F64 ? backward_f64 : backward_f32, &c);
     td_mem_free(block, bytes + rows);
