@@ -226,20 +226,27 @@ WITH_WORDS(is_contiguous, "is_contiguous", is_contiguous_itself)
 
 /* ---- conversions */
 
+/* A call that reads x, which is kept where other code may run meanwhile: a hook may drop the program's last reference. */
+#define READING(x, call)                                                                      \
+    do {                                                                                      \
+        const bool slow = td_tensor_numel(x) > TD_PY_LONG, held = slow | td_py_calls_back;    \
+        if (TD_UNLIKELY(held))                                                                \
+            td_tensor_retain(x);                                                              \
+        TD_PY_WORK(slow, call);                                                               \
+        if (TD_UNLIKELY(held))                                                                \
+            td_tensor_release(x);                                                             \
+    } while (0)
+
 td_tensor *td_py_to(td_tensor *x, td_dtype dtype, td_device device, bool non_blocking, bool copy, int format)
 {
     td_tensor *made;
-    td_tensor_retain(x);
-    TD_PY_WORK(td_tensor_numel(x) > TD_PY_LONG, made = td_to_dtype_layout(x, dtype, device, non_blocking, copy, format));
-    td_tensor_release(x);
+    READING(x, made = td_to_dtype_layout(x, dtype, device, non_blocking, copy, format));
     return made ? made : td_py_raise();
 }
 td_tensor *td_py_copy(td_tensor *x)
 {
     td_tensor *made;
-    td_tensor_retain(x);
-    TD_PY_WORK(td_tensor_numel(x) > TD_PY_LONG, made = td_clone(x));
-    td_tensor_release(x);
+    READING(x, made = td_clone(x));
     return made ? made : td_py_raise();
 }
 td_tensor *td_py_resolved(td_tensor *x)
