@@ -153,6 +153,9 @@ def test_patterns_decide_what_is_done_with_modules():
     assert main.grove.leaves is grove.leaves
     with pytest.raises(NotImplementedError, match="'.*grove.roots.depth' was mocked out"):
         main.depth()
+    for use in (lambda x: x + 1, lambda x: 1 - x, lambda x: x[0], bool, len, next, iter, lambda x: x.inner()):
+        with pytest.raises(NotImplementedError, match="was mocked out"):
+            use(main.depth)
     with pytest.raises(ImportError, match="disallowed"):
         PackageImporter(io.BytesIO(_bytes_of(fill)), module_allowed=lambda name: name != "grove.leaves")
 

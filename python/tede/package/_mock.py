@@ -1,8 +1,9 @@
 """What stands for modules that were left out of a package. This file is written into packages, so it uses nothing of the library."""
 
-_REFUSING = ("call enter exit iter next len getitem setitem delitem contains add radd iadd sub rsub isub mul rmul imul matmul rmatmul imatmul truediv rtruediv "
-             "floordiv rfloordiv mod rmod pow rpow and rand or ror xor rxor lshift rlshift rshift rrshift neg pos abs invert lt le gt ge bool int float complex "
-             "index await aenter aexit aiter anext").split()
+# What Python calls for its syntax: what numbers, lists and generators have and any object hasn't, and the rest.
+_REFUSING = {name for kind in (int, float, list, type(i for i in ())) for name in vars(kind) if name[:2] == "__" and callable(vars(kind)[name])}
+_REFUSING |= {"__call__", "__enter__", "__exit__", "__matmul__", "__await__", "__aenter__", "__aexit__", "__aiter__", "__anext__"}
+_REFUSING -= {*vars(object), "__del__", "__getnewargs__", "__name__", "__qualname__"}
 
 
 class MockedObject:
@@ -35,4 +36,4 @@ def _refusing(name):
 
 
 for _name in _REFUSING:
-    setattr(MockedObject, f"__{_name}__", _refusing(f"__{_name}__"))
+    setattr(MockedObject, _name, _refusing(_name))
