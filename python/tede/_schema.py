@@ -70,6 +70,8 @@ class Argument:
             sets = [s.strip(" !").split("|") for s in (before, after if "->" in alias else before)]
             self.alias_info = AliasInfo(*[[x.strip() for x in s if x.strip()] for s in sets], "!" in alias)
         self._default = _MISSING if default is None else _default(default, base)
+        if self.N and isinstance(self._default, (int, float)) and default.strip() != "None":        # one number for all of int[2]
+            self._default = [self._default] * self.N
         self.is_out = kwarg_only and self.alias_info is not None and self.alias_info.is_write
 
     @property

@@ -780,3 +780,29 @@ def test_a_code_generator_writes_the_last_line(lib, fx):
     traced.graph.set_codegen(Listed())
     traced.recompile()
     assert traced(3) == [4, 6] and "return list((add, mul))" in traced.code
+
+
+def test_modules_with_containers_are_pickled(lib):
+    import pickle
+    fx = lib.fx
+
+    def add(x):
+        return x["a"] + sum(x["b"])
+    given = {"a": lib.ones(2), "b": [lib.ones(2), lib.full((2,), 3.)]}
+    placed = {"a": fx.PH, "b": [fx.PH, fx.PH]}
+    flat = fx.symbolic_trace(add, concrete_args={"x": placed})
+    again = fx.symbolic_trace(fx.symbolic_trace(flat), concrete_args={"x": placed})
+    for module in (flat, again, pickle.loads(pickle.dumps(flat)), pickle.loads(pickle.dumps(again))):
+        assert module(given).tolist() == [5, 5]
+
+
+def test_one_number_stands_for_a_list_in_a_schema(lib):
+    arguments = {a.name: a for a in lib.ops.aten.max_pool2d_with_indices.default._schema.arguments}
+    assert [arguments[name].default_value for name in ("padding", "dilation", "stride", "ceil_mode")] == [[0, 0], [1, 1], [], False]
+
+    def pattern(x, size):
+        return lib.ops.aten.max_pool2d_with_indices.default(x, size, [2, 2], padding=[0, 0])
+
+    def program(x):
+        return lib.ops.aten.max_pool2d_with_indices.default(x, [2, 2], stride=[2, 2])
+    assert len(lib.fx.replace_pattern(lib.fx.symbolic_trace(program), pattern, pattern)) == 1

@@ -119,7 +119,9 @@ class _PyTreeCodeGen(CodeGen):
     def gen_fn_def(self, free_vars, maybe_return_annotation):
         line = super().gen_fn_def(list(self.pytree_info.orig_args), maybe_return_annotation)
         leaves = [name.partition("=")[0].partition(":")[0].strip() for name in free_vars if name != "self"]
-        given = ", ".join(name for name in self.pytree_info.orig_args if name != "self")
+        if self.pytree_info.orig_args[:1] == ["self"]:      # a leaf like others in the specification of a module's arguments
+            leaves.insert(0, "self")
+        given = ", ".join(self.pytree_info.orig_args)
         return line + (f"\n    {', '.join(leaves)}, = fx_pytree.tree_flatten_spec([{given}], self._in_spec)" if leaves else "")
 
     def generate_output(self, shown):

@@ -1,4 +1,4 @@
-"""RewritingTracer: the sources of what it traces are changed first, so that an `assert` becomes a node."""
+"""RewritingTracer: the sources of what it traces are changed first, so that an `assert` becomes a node, and a variable's annotation a node's type."""
 import ast
 import copy
 import inspect
@@ -6,11 +6,12 @@ from types import CellType, FunctionType
 
 import tede
 from tede.fx._symbolic_trace import Tracer
+from tede.fx.annotate import annotate
 from tede.nn import Module, Sequential
 
 
 class AST_Rewriter(ast.NodeTransformer):
-    """assert a, b -> torch._assert(a, b), which a trace records."""
+    """assert a, b -> torch._assert(a, b), which a trace records; a: b = c -> a = annotate(c, b)."""
 
     def rewrite(self, fn):
         """The function with its source changed."""
@@ -19,7 +20,8 @@ class AST_Rewriter(ast.NodeTransformer):
         tree = self.visit(ast.Module(tree.body[0].body, []) if source[:1].isspace() else tree)
         definition = tree.body[0]
         definition.decorator_list = []
-        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()), _tede_assert=CellType(tede._assert))
+        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()), _tede_assert=CellType(tede._assert),
+                     _tede_annotate=CellType(annotate))
         outer = ast.parse(f"def outer({', '.join(cells)}):\n    return {definition.name}").body[0]
         outer.body.insert(0, definition)
         tree.body[0] = outer
@@ -34,6 +36,12 @@ class AST_Rewriter(ast.NodeTransformer):
     def visit_Assert(self, node):
         call = ast.Call(ast.Name("_tede_assert", ast.Load()), [node.test, node.msg or ast.Constant("")], [])
         return ast.copy_location(ast.Expr(call), node)
+
+    def visit_AnnAssign(self, node):
+        if node.value is None:
+            return node
+        call = ast.Call(ast.Name("_tede_annotate", ast.Load()), [node.value, node.annotation], [])
+        return ast.copy_location(ast.Assign([node.target], call), node)
 
 
 class RewritingTracer(Tracer):
