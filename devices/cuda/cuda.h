@@ -16,6 +16,8 @@ int cuda_architecture(int index);
 void *cuda_build(td_device device, const char *source, const char *options, td_binary *binary);
 int   cuda_product(td_device device, void *stream, const td_product *product);
 int   cuda_convolution(td_device device, void *stream, const td_convolution_call *convolution);
+int   cuda_fft(td_device device, void *stream, const td_fft_call *fft);
+int64_t cuda_fft_version(void);
 int64_t cuda_library_version(const char *name);
 
 #endif

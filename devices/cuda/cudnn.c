@@ -59,6 +59,8 @@ static void open_library(void)
 
 int64_t cuda_library_version(const char *name)
 {
+    if (strcmp(name, "cufft") == 0)
+        return cuda_fft_version();
     if (strcmp(name, "cudnn") != 0)
         return 0;
     pthread_once(&once, open_library);

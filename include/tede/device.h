@@ -8,7 +8,7 @@
  *   reuse in the order of the streams, counted and limited;
  * - programs (`build kernel launch`): the core's own kernels for accelerators, written once in a common dialect of C, run on it, and
  *   operators that have no such kernel come to the CPU without being registered;
- * - `product`, `convolution`: a vendor's library computes them where that is faster.
+ * - `product`, `convolution`, `fft`: a vendor's library computes them where that is faster.
  *
  * What is worth it gets native kernels, by td_register_impl, td_register_kernel and td_register_boxed for (TD_KEY_DENSE, type).
  *
@@ -103,6 +103,20 @@ typedef struct td_convolution_call {
     void               *x, *y, *w;
 } td_convolution_call;
 
+/* Discrete Fourier transforms of `batch` blocks that lie one behind the other, with dimensions of these sizes, none of them 0: of complex numbers (pairs of
+ * `dtype`, float32 or float64), of real ones, of which the last dimension's first half (size / 2 + 1 numbers) comes out, or from that to real ones, backward.
+ * Nothing is scaled.  C2R may overwrite x; else x and y don't share memory and x stays. */
+typedef enum td_fft_kind { TD_FFT_C2C, TD_FFT_R2C, TD_FFT_C2R } td_fft_kind;
+typedef struct td_fft_call {
+    uint32_t    size;                   /* sizeof(td_fft_call): it may grow at the end */
+    td_dtype    dtype;
+    td_fft_kind kind;
+    bool        forward;                /* the exponent's sign is negative; R2C is always, C2R never */
+    int         dims;                   /* 1 to 3 */
+    int64_t     sizes[3], batch;
+    void       *x, *y;
+} td_fft_call;
+
 /* What programs say about vendors' libraries, for the whole process. */
 typedef enum td_library_flag {
     TD_PRODUCT_TF32 = 1,                /* operands of float32 may be rounded to 11 bits before they are multiplied */
@@ -171,11 +185,12 @@ typedef struct td_device_library {
 
     /* ---- what a vendor's library does faster than the core's kernels; each may be NULL */
     /* 0; 1, with no error recorded and nothing done, where there is no such library or it doesn't take these strides or this dtype: the core's
-     * kernel is launched then; -1. */
+     * kernel is launched then, or the CPU computes; -1. */
     int       (*product)(td_device device, void *stream, const td_product *product);
     int       (*convolution)(td_device device, void *stream, const td_convolution_call *convolution);
     /* The version of a vendor's library by its name, as the library counts; 0, with no error recorded, if it isn't there. */
     int64_t   (*library_version)(const char *name);
+    int       (*fft)(td_device device, void *stream, const td_fft_call *fft);
 } td_device_library;
 
 /* Load a device from a shared library; its type, or -1 with an error that says what is wrong with it.  A path, or a device's name: the
@@ -205,7 +220,7 @@ TD_API td_generator *td_device_generator(td_device device);
 /* td_library_flag's, at first TD_LIBRARY_DEFAULT. */
 TD_API uint32_t td_library_flags(void);
 TD_API void     td_set_library_flags(uint32_t flags);
-/* Products and convolutions that vendors' libraries have taken, since the process began. */
+/* Products, convolutions and transforms that vendors' libraries have taken, since the process began. */
 TD_API int64_t  td_library_calls(void);
 /* Folders with `:` between them, for devices that look for vendors' libraries among Python's packages: sys.path.  "" at first; copied. */
 TD_API const char *td_search_path(void);

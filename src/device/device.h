@@ -98,5 +98,6 @@ int   td_device_launch_lanes(td_device device, void *kernel, int64_t groups, int
 /* A product by the vendor's library on the current stream: 0; 1 where there is none that takes it, and the caller launches a kernel; -1. */
 int   td_device_product(td_device device, const td_product *product);
 int   td_device_convolution(td_device device, const td_convolution_call *convolution);
+int   td_device_fft(td_device device, const td_fft_call *fft);
 
 #endif

@@ -696,6 +696,75 @@ def test_without_cudnn_convolutions_are_left_to_the_core(fake, tmp_path):
     """, CUDA_HOME=str(tmp_path))
 
 
+# ---- Fourier transforms
+
+def test_fourier_transforms_are_cuffts(fake):
+    fake("""
+        f, close = tede.fft, tede.testing.assert_close
+        tede.manual_seed(0)
+        x, z = tede.randn(3, 4, 5, 6, 2), tede.randn(3, 4, 5, 6, 2, dtype=tede.complex64)
+        flipped = lambda x: x.transpose(0, 3)
+        calls = [lambda x, z: f.fft(z), lambda x, z: f.fft(z, dim=1, norm="ortho"), lambda x, z: f.ifft(z, dim=2), lambda x, z: f.fft(x, dim=3),
+                 lambda x, z: f.ifft(x, dim=3),
+                 lambda x, z: f.rfft(x, dim=2), lambda x, z: f.rfft(x, dim=3, norm="forward"), lambda x, z: f.irfft(z, dim=3), lambda x, z: f.irfft(z, n=7, dim=2),
+                 lambda x, z: f.hfft(z, dim=3), lambda x, z: f.ihfft(x, dim=3), lambda x, z: f.fft2(z, dim=(1, 3)), lambda x, z: f.fftn(z, dim=(3, 0, 2)),
+                 lambda x, z: f.fftn(z), lambda x, z: f.ifftn(z), lambda x, z: f.rfftn(x), lambda x, z: f.rfft2(x, dim=(3, 1)),
+                 lambda x, z: f.irfftn(z, s=(4, 5, 6, 3), dim=(1, 2, 3, 4)),
+                 lambda x, z: f.irfft2(z, dim=(2, 3)), lambda x, z: f.fft(flipped(z), dim=1), lambda x, z: f.rfft(flipped(x)[1:], dim=1),
+                 lambda x, z: f.fft(z.conj(), dim=3),
+                 lambda x, z: f.irfft(flipped(z)[1:, :, 1:], dim=1)]
+        for number, call in enumerate(calls):
+            for x1, z1, places in ((x, z, 1e-4), (x.double(), z.to(tede.complex128), 1e-10)):
+                a, b, before = x1.cuda(), z1.cuda(), count("transforms")
+                here, there = call(x1, z1), call(a, b)
+                assert count("transforms") > before, number
+                assert there.is_cuda and (there.dtype, there.shape, there.stride()) == (here.dtype, here.shape, here.stride()), number
+                close(there.cpu(), here, rtol=places, atol=places, msg=lambda m: f"call {number}: {m}")
+                assert tede.equal(a.cpu(), x1) and tede.equal(b.cpu(), z1), number            # C2R has spoilt a copy
+        assert f.fft(z[:0].cuda()).shape == (0, 4, 5, 6, 2) and tede._C._library_calls() == count("transforms")
+    """)
+
+
+def test_plans_of_cufft_are_kept_and_their_memory_is_the_streams(fake):
+    fake("""
+        x = tede.randn(4, 6, 8)
+        y, there = x.cuda(), tede.fft.rfft2(x)
+        for _ in range(3):
+            tede.testing.assert_close(tede.fft.rfft2(y).cpu(), there, rtol=1e-4, atol=1e-4)
+        assert count("transform plans") == 1 and count("transforms") == 3
+        streams = [tede.cuda.Stream() for _ in range(3)]
+        results = []
+        for s in streams:
+            s.wait_stream(tede.cuda.current_stream())
+            with tede.cuda.stream(s):
+                results.append(tede.fft.rfft2(y))
+        tede.cuda.synchronize()
+        for r in results:
+            tede.testing.assert_close(r.cpu(), there, rtol=1e-4, atol=1e-4)
+        tede.fft.rfft2(x.to("cuda:1"))
+        assert count("transform plans") == 2
+        for n in range(1, 300):                         # the oldest make room
+            tede.fft.rfft(tede.ones(n, device="cuda"))
+        assert count("transform plans") == 256
+    """)
+
+
+def test_what_cufft_fails_with_is_an_exception_and_what_it_declines_the_cpus(fake):
+    fake("""
+        x = tede.randn(4, 6, device="cuda")
+        for function, status, kind in ((b"cufftCreate", 5, RuntimeError), (b"cufftMakePlanMany64", 5, RuntimeError),
+                                       (b"cufftMakePlanMany64", 2, tede.OutOfMemoryError), (b"cufftSetStream", 1, RuntimeError),
+                                       (b"cufftSetWorkArea", 1, RuntimeError)):
+            fake.fake_cuda_fail(function, 0, status)
+            raises(kind, f"failed with cuFFT's error {status}", lambda: tede.fft.fft2(x))
+        fake.fake_cuda_fail(b"", 0, 0)
+        before = count("transforms"), tede._C._cpu_fallback_count()
+        odd = tede.randn(77)
+        tede.testing.assert_close(tede.fft.rfft(odd.cuda()).cpu(), tede.fft.rfft(odd))
+        assert (count("transforms"), tede._C._cpu_fallback_count()) == (before[0], before[1] + 1)
+    """)
+
+
 # ---- where libraries are found
 
 @pytest.mark.parametrize("layout", ["cu12", "cu13"])
