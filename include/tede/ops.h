@@ -4342,6 +4342,10 @@ TD_API int td_concatenate_out(int64_t n_tensors, td_tensor *const *tensors, int6
 /* Alias of segment_reduce. */
 TD_API td_tensor *td__segment_reduce(td_tensor *data, const char *reduce, td_tensor *lengths, td_tensor *indices,
         td_tensor *offsets, int64_t axis, bool unsafe, const td_scalar *initial);
+/* Alias of sparse_dim. */
+TD_API int td__dimI(int64_t *results, td_tensor *self) TD_MUST_USE;
+/* Alias of dense_dim. */
+TD_API int td__dimV(int64_t *results, td_tensor *self) TD_MUST_USE;
 /* The chebyshev_polynomial_t of degree n, cut to a whole number, at x; 0 for a negative degree. */
 TD_API td_tensor *td_special_chebyshev_polynomial_t_x_scalar(td_scalar x, td_tensor *n);
 TD_API int td_special_chebyshev_polynomial_t_x_scalar_out(td_scalar x, td_tensor *n,

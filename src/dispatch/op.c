@@ -180,6 +180,9 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
 {
     for (;;) {
         int slot = td_top_slot(*keys);
+        /* Of another layout on meta: kernels and bodies read the parts, which have no elements there. */
+        if (slot >= TD_ROW_SLOTS - 1 && (slot - 16) % TD_DEVICE_TYPES == TD_META && has_fallback(slot) && !(op->info.flags & TD_OP_DETACHES))
+            return op->from_boxed;
         td_kernel kernel = own_kernel(op, slot);
         if (kernel)
             return kernel;

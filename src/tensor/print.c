@@ -415,11 +415,8 @@ static void put_part(string *s, const char *name, const td_tensor *x, int64_t in
     char text[SIZE_ROOM];
     put_text(s, name);
     put_text(s, "=tensor(");
-    if (x->numel == 0) {
-        put_text(s, "[], ");
-        put_text(s, size_text(x, text));
-    } else if (x->device.type == TD_META) {
-        put_text(s, "..., ");
+    if (x->device.type == TD_META || x->numel == 0) {
+        put_text(s, x->device.type == TD_META ? "..., " : "[], ");
         put_text(s, size_text(x, text));
     } else {
         put_elements(s, x, indent + (int64_t)strlen(name) + 8);
@@ -493,20 +490,22 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
     for (size_t i = s.length; s.block && i > 0 && s.block[STRING_HEAD + i - 1] != '\n'; i--)
         t.line++;
     td_dtype standard = td_default_dtype();
-    if (x->device.type != TD_CPU) {
-        char device[48];
+    char device[48] = "";
+    if (x->device.type != TD_CPU)
         snprintf(device, sizeof device, "device='%s'", td_device_str(x->device, name));
+    const bool below = n_parts && kind->flags & TD_LAYOUT_SIZE_BELOW;
+    if (below) {                /* a line of their own, whatever comes first */
+        const char *first = *device ? device : size_text(x, (char[SIZE_ROOM]){0});
+        put_text(&s, ",\n"), pad(&s, ' ', indent);
+        put_text(&s, first);
+        t.line = indent + (int64_t)strlen(first);
+    } else if (*device) {
         put_suffix(&t, device);
     }
     if (n_parts) {
-        if (kind->flags & TD_LAYOUT_SIZE_BELOW) {
-            put_text(&s, ",\n"), pad(&s, ' ', indent);
-            put_text(&s, size_text(x, (char[SIZE_ROOM]){0}));
-            t.line = indent + (int64_t)strlen(size_text(x, (char[SIZE_ROOM]){0}));
-        } else {
+        if (!below || *device)
             put_size(&t, x);
-        }
-        if (kind->describe) {
+        if (kind->describe && !meta) {
             kind->describe(x, text, sizeof text);
             put_suffix(&t, text);
         }

@@ -129,6 +129,8 @@ class FakeTensorConverter:
         """A tensor on meta that lies as `t` does."""
         if type(t) in (tede.Tensor, tede.nn.Parameter) and t.layout == tede.strided:
             return self.meta_converter.over(t)
+        if t.layout != tede.strided:
+            return t.detach().to("meta")
         return tede.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
 
     def from_real_tensor(self, fake_mode, t, make_constant=False, **options):

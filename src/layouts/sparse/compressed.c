@@ -32,6 +32,8 @@ static shape shape_of(const td_tensor *x)
 static td_tensor *counts_of(td_tensor *x, const shape *r)
 {
     const td_sparse *s = td_sparse_of(x);
+    if (td_check_indices_here(s->indices))
+        return NULL;
     TD_AUTO td_tensor *ends = td_to(s->indices, TD_I64);
     int64_t n = ends ? ends->sizes[ends->ndim - 1] - 1 : 0;
     TD_AUTO td_tensor *flat = td_reshape(ends, 2, (int64_t[]){r->many, n + 1});
@@ -115,8 +117,11 @@ static int check_parts(td_tensor *indices, td_tensor *plain, td_tensor *values, 
                         layout < 0 ? "none" : td_layout_name(layout));
     if (td_is_sparse(indices) || td_is_sparse(plain) || td_is_sparse(values))
         return td_error(TD_E_RUNTIME, "expected %s, %s and values to be strided", first, second);
-    if (indices->device.type != TD_CPU || plain->device.type != TD_CPU || values->device.type != TD_CPU)
+    if (indices->device.type > TD_META || plain->device.type > TD_META || values->device.type > TD_META)
         return td_error(TD_E_NOT_IMPLEMENTED, "sparse tensors live on the CPU");
+    if (indices->device.type != plain->device.type || plain->device.type != values->device.type)
+        return td_error(TD_E_RUNTIME, "device of %s (=%s) must match device of %s (=%s) and device of values (=%s)", first, td_device_str(indices->device, a),
+                        second, td_device_str(plain->device, b), td_device_str(values->device, c));
     if (indices->dtype != plain->dtype)
         return td_error(TD_E_RUNTIME, "%s and %s must have the same dtype, bot got %s and %s, respectively", first, second,
                         td_dtype_title((td_dtype)indices->dtype), td_dtype_title((td_dtype)plain->dtype));
@@ -169,6 +174,8 @@ static int check_parts(td_tensor *indices, td_tensor *plain, td_tensor *values, 
 static int check_order(td_tensor *x)
 {
     const td_sparse *s = td_sparse_of(x);
+    if (x->device.type == TD_META)
+        return 0;
     const shape r = shape_of(x);
     TD_AUTO td_tensor *plain = td_as_contiguous(s->plain, TD_I64);
     TD_AUTO td_tensor *begins = td_to(s->indices, TD_I64), *line = td_make_contiguous(begins);
@@ -340,6 +347,8 @@ td_tensor *td_op_row_indices(td_tensor *self) { return part(self, "row_indices",
 static td_tensor *compress(td_tensor *x, int layout, const int64_t *blocks, td_dtype index_dtype)
 {
     const td_sparse *s = td_sparse_of(x);
+    if (td_check_indices_here(s->indices))
+        return NULL;
     const int batch = s->sparse_dim - 2, blocked = td_is_blocked(layout), rows = td_rows_compressed(layout);
     const int64_t b[2] = {blocked ? blocks[0] : 1, blocked ? blocks[1] : 1}, block = b[0] * b[1];
     int64_t count[2], many = 1, shaped[TD_MAX_DIMS + 4], n_shape = 0;

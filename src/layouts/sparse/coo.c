@@ -24,12 +24,15 @@ td_tensor *td_coo_empty(int ndim, const int64_t *sizes, int sparse_dim, td_dtype
  * (check_indices) and others leave to where they are used (_coo_keys). */
 static int check_parts(td_tensor *indices, td_tensor *values)
 {
-    td_shape_text text;
+    td_shape_text text, other;
     if (td_is_sparse(indices) || td_is_sparse(values))
         return td_error(TD_E_RUNTIME, "expected values to be a dense tensor: indices and values of a sparse tensor are strided");
-    if (indices->device.type != TD_CPU || values->device.type != TD_CPU)
+    if (indices->device.type > TD_META || values->device.type > TD_META)
         return td_error(TD_E_NOT_IMPLEMENTED, "sparse tensors live on the CPU, not on '%s'",
-                        td_device_str(indices->device.type != TD_CPU ? indices->device : values->device, text));
+                        td_device_str(indices->device.type > TD_META ? indices->device : values->device, text));
+    if (indices->device.type != values->device.type)
+        return td_error(TD_E_RUNTIME, "device of indices (%s) must match device of values (%s)", td_device_str(indices->device, text),
+                        td_device_str(values->device, other));
     if (indices->ndim != 2)
         return td_error(TD_E_RUNTIME, "indices must be sparse_dim x nnz, but got: %s",
                         td_shape_str(indices->ndim, indices->sizes, text));
@@ -72,6 +75,8 @@ static int check_shape(int64_t sparse_dim, int64_t dense_dim, int64_t n, const i
  * compared with the one before, by the first dimension in which they differ. */
 static int check_indices(td_tensor *x, const int64_t *size, bool coalesced)
 {
+    if (x->device.type == TD_META)
+        return 0;
     TD_AUTO td_tensor *indices = td_make_contiguous(x);
     if (!indices)
         return -1;
@@ -172,7 +177,7 @@ td_tensor *td_op_sparse_coo_tensor_indices(td_tensor *indices, td_tensor *values
                                            const bool *coalesced)
 {
     int64_t size[TD_MAX_DIMS] = {0};
-    if (check_parts(indices, values))
+    if (check_parts(indices, values) || td_check_indices_here(indices))
         return NULL;
     int64_t sparse_dim = indices->sizes[0], n = sparse_dim + values->ndim - 1;
     if (n > TD_MAX_DIMS)
@@ -422,6 +427,9 @@ td_tensor *td_sparse_clone_format(td_tensor *self, td_memory_format format)
 td_tensor *td_sparse__to_copy(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, td_memory_format format)
 {
     (void)non_blocking;
+    if (device.type == TD_META)         /* how many elements there are is a value, too, and isn't taken along */
+        return td_layout_describe(td_tensor_layout(self))->zeros(td_tensor_layout(self), td_op_find("aten::zeros_like"), self, self->ndim, self->sizes,
+                                                                 dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype, device);
     if (device.type >= 0 && device.type != TD_CPU)
         return td_layout_refuse("_to_copy", self);
     TD_AUTO td_tensor *copy = td_sparse_clone_format(self, format);

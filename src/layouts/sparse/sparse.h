@@ -7,6 +7,11 @@
 
 /* "SparseCsr": a layout as PyTorch's errors name it. */
 const char *td_sparse_title(int layout);
+/* An error if indices that are read are on meta, where there are none. */
+static inline int td_check_indices_here(const td_tensor *indices)
+{
+    return indices->device.type == TD_META ? td_error(TD_E_NOT_IMPLEMENTED, "the indices of a sparse tensor on meta have no values that could be read") : 0;
+}
 /* x coalesced if it is COO, else x; an error if x is not coalesced */
 td_tensor *td_sparse_settled(td_tensor *x);
 int        td_check_coalesced(const char *op, const td_tensor *x);
