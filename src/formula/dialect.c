@@ -21,7 +21,7 @@
  *                     *p and *p = x for a struct that is aligned as its size is, up to 16 bytes: by one instruction or a few
  *   ATOMIC_SWAP32(p, old, new), ATOMIC_SWAP64
  *                     *p, GLOBAL uint32_t or uint64_t, becomes new if it is old; gives what it was.  Not every device has the second
- *   ATOMIC_COUNT(p)   *p += 1 for GLOBAL uint32_t
+ *   ATOMIC_COUNT(p)   *p += 1 for GLOBAL uint32_t; ATOMIC_COUNT_SHARED for a SHARED one
  *   ATOMIC_ADD(p, x)  *p += x for GLOBAL float; where it isn't defined there is no instruction for it
  *
  * OpenCL 1.2 has no addresses that the CPU could compute with, so a buffer comes as an object and an offset in bytes there.  On one CPU
@@ -87,7 +87,8 @@ static const char serial_work[] =
     "#define UNROLL_BY(n)\n"
     "#define ATOMIC_SWAP32(p, old, new) __sync_val_compare_and_swap(p, old, new)\n"
     "#define ATOMIC_SWAP64(p, old, new) __sync_val_compare_and_swap(p, old, new)\n"
-    "#define ATOMIC_COUNT(p) __sync_fetch_and_add(p, 1)\n";
+    "#define ATOMIC_COUNT(p) __sync_fetch_and_add(p, 1)\n"
+    "#define ATOMIC_COUNT_SHARED(p) (*(p) += 1)\n";
 static const td_own_piece c_own[] = {{0}};
 
 static const char opencl_head[] =
@@ -148,7 +149,8 @@ static const char opencl_work[] =
     "#endif\n"
     "#define ATOMIC_SWAP32(p, old, new) atomic_cmpxchg((volatile __global uint *)(p), old, new)\n"
     "#define ATOMIC_SWAP64(p, old, new) atom_cmpxchg((volatile __global ulong *)(p), old, new)\n"
-    "#define ATOMIC_COUNT(p) atomic_inc((volatile __global uint *)(p))\n";
+    "#define ATOMIC_COUNT(p) atomic_inc((volatile __global uint *)(p))\n"
+    "#define ATOMIC_COUNT_SHARED(p) atomic_inc((volatile __local uint *)(p))\n";
 static const td_own_piece opencl_own[] = {{0}};
 
 static const char cuda_head[] =
@@ -226,6 +228,7 @@ static const char cuda_work[] =
     "#endif\n"
     "#define ATOMIC_ADD(p, x) atomicAdd(p, x)\n"
     "#define ATOMIC_COUNT(p) atomicAdd((unsigned int *)(p), 1u)\n"
+    "#define ATOMIC_COUNT_SHARED(p) atomicAdd((unsigned int *)(p), 1u)\n"
     "#define ATOMIC_SWAP32(p, old, new) atomicCAS((unsigned int *)(p), old, new)\n"
     "#define ATOMIC_SWAP64(p, old, new) ((uint64_t)atomicCAS((unsigned long long *)(p), old, new))\n";
 /* By one instruction where portable code takes a dozen.  What isn't a number becomes the one that the CPU makes of it.  erff, too, is shorter than

@@ -36,6 +36,35 @@ static int make(order *o, const td_tensor *x, int64_t rows, int64_t left)
     return o->keys && o->index ? 0 : -1;
 }
 
+/* A pass for each digit that tells elements apart: integers of few bits have few, and halves nothing in the lower bits of a float32. */
+static int sort_by_digits(order *o, td_tensor *x, sort_values v)
+{
+    const td_dtype dtype = (td_dtype)x->dtype;
+    const int size = (int)td_dtype_size(dtype), lanes = td_launch_lanes(x->device), tile = wide(dtype) ? SORT_TILE : 2 * SORT_TILE;
+    const int end = td_dtype_is_floating(dtype) && size < 4 ? 32 : 8 * size;
+    v.blocks = (v.n + tile - 1) / tile;
+    v.bias = dtype == TD_I8 || dtype == TD_I16 ? (int64_t)1 << (8 * size - 1) : 0;
+    TD_AUTO td_tensor *counts = td_tensor_new(2, (int64_t[]){v.rows, DIGITS * v.blocks}, TD_I32, x->device);
+    if (lanes < 0 || !counts)
+        return -1;
+    for (v.bit = dtype == TD_BF16 ? 16 : dtype == TD_F16 ? 8 : 0; v.bit < end; v.bit += 8) {
+        order next = {NULL, NULL, v.n};
+        td_tensor *const keys = v.first ? TD_NONE : o->keys, *const index = v.first ? TD_NONE : o->index;
+        td_launch_of count = launch_of("sort_count", &v, x), scatter = launch_of("sort_scatter", &v, x);
+        count.lanes = scatter.lanes = lanes < SORT_LANES ? lanes : SORT_LANES;
+        count.groups = scatter.groups = td_launch_many(x->device, v.rows * v.blocks);
+        TD_AUTO td_tensor *ends = TD_LAUNCH_ON(count, TD_READS(x), TD_READS(keys), TD_WRITES(counts)) ? NULL : td_cumsum(counts, 1, TD_I32);
+        const int status = !ends || make(&next, x, v.rows, v.n) ||
+                           TD_LAUNCH_ON(scatter, TD_READS(x), TD_READS(keys), TD_READS(index), TD_READS(ends), TD_WRITES(next.keys), TD_WRITES(next.index));
+        drop(o);
+        *o = next;
+        if (status)
+            return -1;
+        v.first = false;
+    }
+    return 0;
+}
+
 /* Rows of n elements; at least the first k are in order then.
  *
  * A bitonic network (Batcher, 1968) makes the same comparisons whatever the data are, so that all of a group go in step; it needs n log^2 n of them,
@@ -49,6 +78,8 @@ static int sort_rows(order *o, td_tensor *x, int64_t n, int64_t k, bool descendi
         return td_leave_to_cpu("rows of 2^31 elements");
     if (!td_device_computes(x->device, (td_dtype)x->dtype))
         return td_leave_to_cpu(td_dtype_name((td_dtype)x->dtype));
+    if (n >= SORT_RADIX && k > SORT_BLOCK / 2)
+        return sort_by_digits(o, x, v);
     do {        /* short rows share a block's group (together), a long row has several blocks */
         for (v.size = 2; v.size < v.n && v.size < SORT_BLOCK; v.size *= 2) {}
         v.blocks = (v.n + v.size - 1) / v.size;

@@ -3,6 +3,8 @@
  * Elements become unsigned keys that sort as they do, NaN above everything, -0 equal to 0, the bits inverted for descending order.  Keys with their
  * indices are all different, so any correct order is stable.  A group sorts a block of BLOCK of them, or several short rows at a time, in
  * shared memory (a bitonic network); longer rows' blocks are merged in pairs, an item finding its position by bisection in the other run.
+ * Rows of SORT_RADIX and more are sorted by digits of eight bits, the lowest first: how often each comes in a tile is counted, a scan of that says
+ * where a tile's elements with it go, and each tile, in order of the digit, is written there in runs.
  * Where the first few alone are wanted, each block passes only so many on, until one block is left.
  *
  * A: of the elements; ORDER: how they are ordered; KEY64: whether keys have 64 bits. */
@@ -16,6 +18,10 @@
 #define ORDER_F64   5
 
 #define SORT_BLOCK 1024
+#define SORT_RADIX 32768
+#define SORT_TILE  1024     /* elements of a tile with keys of 64 bits; of 32 bits: twice as many */
+#define SORT_LANES 256      /* at most: shared memory has counters for each */
+#define DIGITS     256
 
 #define PICK_KTH       0
 #define PICK_MEDIAN    1
@@ -25,6 +31,7 @@ typedef struct sort_values {
     int64_t rows, n, blocks, size, together;        /* size: of a block, a power of two; rows that a group sorts together */
     int64_t kept, left;                             /* elements that a block passes on; of a row then */
     int64_t run, descending, first, k, what, indices;
+    int64_t bit, bias;                              /* of a digit: where it begins, and what makes keys of few bits ones without a sign */
 } sort_values;
 
 #ifndef TD_HOST
@@ -94,6 +101,100 @@ KERNEL sort_blocks(BUFFER(x), BUFFER(keys), BUFFER(index), BUFFER(to_keys), BUFF
                 AT(sort_key, to_keys)[row * v.left + own * v.kept + in] = key[i];
                 AT(uint32_t, to_index)[row * v.left + own * v.kept + in] = at[i];
             }
+        }
+        BARRIER;
+    }
+}
+
+/* ---- by digits */
+
+#define TILE ((2 - KEY64) * SORT_TILE)
+#define EACH (TILE / WIDTH)
+#define DIGIT(key) ((int)(((key) + (sort_key)v.bias) >> v.bit) & (DIGITS - 1))
+#define KEY_AT(i) (v.first ? key_of(AT(const A, x)[i], (int)v.descending) : AT(const sort_key, keys)[i])
+
+/* counts: of each row by digits, of a digit by tiles. */
+KERNEL sort_count(BUFFER(x), BUFFER(keys), BUFFER(counts), VALUES(sort_values, v))
+{
+    UNPACK(sort_values, v)
+    SHARED uint32_t count[DIGITS];
+    for (int64_t unit = GROUP; unit < v.rows * v.blocks; unit += GROUPS) {
+        const int64_t row = divided(unit, v.blocks), tile = unit - row * v.blocks;
+        const int all = v.n - tile * TILE < TILE ? (int)(v.n - tile * TILE) : TILE;
+        for (int d = LANE; d < DIGITS; d += LANES)
+            count[d] = 0;
+        BARRIER;
+        for (int i = LANE; i < all; i += LANES) {
+            const sort_key key = KEY_AT(row * v.n + tile * TILE + i);
+            ATOMIC_COUNT_SHARED(count + DIGIT(key));
+        }
+        BARRIER;
+        for (int d = LANE; d < DIGITS; d += LANES)
+            AT(uint32_t, counts)[(row * DIGITS + d) * v.blocks + tile] = count[d];
+        BARRIER;
+    }
+}
+
+/* A tile is brought into the order of a digit by its lower and then its upper four bits: each lane counts those of its own neighbours, which a scan by
+ * bits and lanes makes positions.  `ends`: running sums of counts. */
+KERNEL sort_scatter(BUFFER(x), BUFFER(keys), BUFFER(index), BUFFER(ends), BUFFER(to_keys), BUFFER(to_index), VALUES(sort_values, v))
+{
+    UNPACK(sort_values, v)
+    SHARED sort_key key[TILE];
+    SHARED uint32_t at[TILE], sums[WIDTH], base[DIGITS];
+    SHARED uint16_t place[16 * WIDTH];
+    for (int64_t unit = GROUP; unit < v.rows * v.blocks; unit += GROUPS) {
+        const int64_t row = divided(unit, v.blocks), tile = unit - row * v.blocks, start = row * v.n + tile * TILE;
+        const int all = v.n - tile * TILE < TILE ? (int)(v.n - tile * TILE) : TILE;
+        for (int i = LANE; i < all; i += LANES) {
+            key[i] = KEY_AT(start + i);
+            at[i] = v.first ? (uint32_t)(tile * TILE + i) : AT(const uint32_t, index)[start + i];
+        }
+        for (int half_ = 0; half_ < 8; half_ += 4) {
+            sort_key own[EACH];
+            uint32_t from[EACH], sum = 0;
+            BARRIER;
+            for (int d = 0; d < 16; d++)
+                place[d * WIDTH + LANE] = 0;
+            UNROLL for (int e = 0; e < EACH; e++)
+                if (LANE * EACH + e < all) {
+                    own[e] = key[LANE * EACH + e], from[e] = at[LANE * EACH + e];
+                    place[(DIGIT(own[e]) >> half_ & 15) * WIDTH + LANE]++;
+                }
+            BARRIER;
+            for (int d = 0; d < 16; d++)
+                sum += place[LANE * 16 + d];
+            sums[LANE] = sum;
+            for (int step = 1; step < WIDTH; step *= 2) {
+                BARRIER;
+                const uint32_t other = LANE >= step ? sums[LANE - step] : 0;
+                BARRIER;
+                sums[LANE] += other;
+            }
+            sum = sums[LANE] - sum;
+            for (int d = 0; d < 16; d++) {
+                const uint32_t here = place[LANE * 16 + d];
+                place[LANE * 16 + d] = (uint16_t)sum;
+                sum += here;
+            }
+            BARRIER;
+            UNROLL for (int e = 0; e < EACH; e++)
+                if (LANE * EACH + e < all) {
+                    const int to = place[(DIGIT(own[e]) >> half_ & 15) * WIDTH + LANE]++;
+                    key[to] = own[e], at[to] = from[e];
+                }
+        }
+        BARRIER;
+        for (int i = LANE; i < all; i += LANES)
+            if (i == 0 || DIGIT(key[i]) != DIGIT(key[i - 1])) {
+                const int64_t slot = (int64_t)DIGIT(key[i]) * v.blocks + tile;
+                base[DIGIT(key[i])] = (slot ? AT(const uint32_t, ends)[row * DIGITS * v.blocks + slot - 1] : 0) - (uint32_t)i;
+            }
+        BARRIER;
+        for (int i = LANE; i < all; i += LANES) {
+            const int64_t to = row * v.n + (int64_t)(uint32_t)(base[DIGIT(key[i])] + (uint32_t)i);
+            AT(sort_key, to_keys)[to] = key[i];
+            AT(uint32_t, to_index)[to] = at[i];
         }
         BARRIER;
     }

@@ -37,6 +37,26 @@ def test_dtypes(agrees, dtype):
         agrees(lambda x: tede.sort(x, dim=1, descending=descending, stable=True), x)
 
 
+def wide_range(dtype, shape):
+    """Numbers of all of a dtype's range, with equal ones, and for floats NaN, infinities and both zeros."""
+    if dtype.is_floating_point:
+        x = (tede.randn(shape) * 100).to(dtype)
+        for i, special in enumerate((math.nan, math.inf, -math.inf, 0.0, -0.0)):
+            x[..., i::97] = special
+        return x
+    bytes_of = tede.randint(0, 256, (*shape, dtype.itemsize), dtype=tede.uint8)
+    return bytes_of[..., 0] > 127 if dtype == tede.bool else bytes_of.view(dtype)[..., 0].contiguous()
+
+
+@pytest.mark.parametrize("dtype", [tede.float32, tede.float16, tede.bfloat16, tede.float64, tede.int8, tede.uint8, tede.int16, tede.int32, tede.int64,
+                                   tede.uint16, tede.uint32, tede.uint64, tede.bool], ids=str)
+def test_long_rows_are_sorted_by_digits(agrees, dtype):
+    x = wide_range(dtype, (2, 33001) if dtype == tede.float32 else (32768 + dtype.itemsize,))
+    agrees(lambda x: (tede.sort(x, stable=True), tede.sort(x, descending=True, stable=True)), x)
+    if dtype == tede.float32:
+        agrees(lambda x: (tede.kthvalue(x, 20000), tede.median(x, 1)[0], tede.topk(x.nan_to_num(), 700)[0], tede.sort(x.t()[:, :1], dim=0, stable=True)), x)
+
+
 def test_ends_of_ranges_and_nans(agrees):
     for dtype in (tede.int64, tede.int32, tede.int8):
         low, high = tede.iinfo(dtype).min, tede.iinfo(dtype).max
