@@ -52,9 +52,10 @@ int td_on_device__ctc_loss_backward(td_tensor *grad, td_tensor *log_probs, td_te
     TD_AUTO td_tensor *beta = alpha ? td_tensor_new(3, alpha->sizes, (td_dtype)alpha->dtype, alpha->device) : NULL;
     TD_AUTO td_tensor *y = td_writable(out0, (td_dtype)out0->dtype);
     int status = !g || !loss || !beta || !y || prepare(&o, log_probs, targets, input, target, alpha, blank, zero_infinity) || paths(&o, true, beta, beta);
-    status = status || td_launch(&(td_launch_of){
-        .source = td_source_ctc, .kernel = "ctc_slopes", TD_VALUES(o.v), .types = {{"A", (td_dtype)o.lp->dtype}},
-        .buffers = {o.lp, o.labels, o.sizes, alpha, beta, loss, g, y}, .groups = td_launch_many(y->device, o.v.steps * o.v.batch)});
+    td_launch_of slopes = {.source = td_source_ctc, .kernel = "ctc_slopes", TD_VALUES(o.v), .types = {{"A", (td_dtype)log_probs->dtype}},
+                           .buffers = {o.lp, o.labels, o.sizes, alpha, beta, loss, g, y}};
+    slopes.groups = td_launch_many(log_probs->device, o.v.steps * o.v.batch);
+    status = status || td_launch(&slopes);
     drop(&o);
     return status || td_write_back(out0, y) ? -1 : 0;
 }

@@ -6,9 +6,11 @@
  * distributions: blocks of 256 threads, one for each element as long as there are no more than a GPU of 132 multiprocessors with 2048
  * threads runs at a time (an H100); element i is then the first number of thread i.  Of more elements a thread has several, so many threads
  * apart.  The number of threads is part of the stream, not of how it is computed, so all devices draw the same; PyTorch's depends on the GPU.
- * What is drawn otherwise than there: bernoulli with probabilities for each element (the same layout as all others), randperm, multinomial with
+ * What an element takes an unknown number of (poisson, gamma, binomial) comes from counters of a round of the call and threads 2^40 apart.
+ * What is drawn otherwise than there: these; bernoulli with probabilities for each element (the same layout as all others), randperm, multinomial with
  * replacement, and dropout of halves, of which a thread has eight neighbours there, with numbers that the next call may use again. */
 #include "calls_kernels_device_random.h"
+#include <float.h>
 #include <math.h>
 #include "base/random.h"
 #include "kernels/device/kernel.h"
@@ -87,5 +89,23 @@ int td_multinomial_on_device(td_generator *g, td_tensor *weights, td_tensor *out
     return td_launch(&(td_launch_of){
         .source = td_source_random, .kernel = "multinomial", TD_VALUES(v), .groups = td_launch_groups(out->device, v.n), .buffers = {out, weights},
         .types = {{"P", (td_dtype)weights->dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}},
+    });
+}
+
+int td_sample_on_device(td_law law, td_generator *g, td_tensor *out, td_tensor *a, td_tensor *b)
+{
+    const bool wide = law != TD_LAW_GAMMA || out->dtype == TD_F64;
+    random_values v = {.n = out->numel, .b = td_number_bits(wide ? DBL_MIN : FLT_MIN, wide)};
+    uint64_t seed, offset;
+    if (!td_device_computes(out->device, wide ? TD_F64 : TD_F32))
+        return td_leave_to_cpu("numbers that are computed in double");
+    if (!v.n)
+        return 0;
+    if (td_random_reserve(g ? g : td_device_generator(out->device), 4, &seed, &offset))
+        return -1;
+    v.seed = (int64_t)seed, v.round = (int64_t)(offset / 4);
+    return td_launch(&(td_launch_of){
+        .source = td_source_random, .kernel = "sample", TD_VALUES(v), .groups = td_launch_groups(out->device, v.n), .buffers = {out, a, b ? b : a},
+        .types = {{"A", (td_dtype)out->dtype}, {"P", (td_dtype)a->dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"LAW", law}, {"WIDE", wide}},
     });
 }

@@ -1,7 +1,7 @@
 /* Random numbers of a counter: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), in cuRAND's and PyTorch's
  * layout: Note [Streams of devices] in random.c.  A work item makes the numbers of one counter, four, or two of 53 or 64 bits.
  *
- * A: the result's dtype; P: of probabilities; U: float, or double if A or P is (WIDE).  KIND: td_filling.  LONG: integers of 64 bits.  PACK: how
+ * A: the result's dtype; P: of probabilities; U: float, or double if A or P is (WIDE).  KIND: td_filling; LAW: td_law.  LONG: integers of 64 bits.  PACK: how
  * many neighbours get numbers of one counter. */
 #include "kernels/device/group.ck"
 
@@ -108,6 +108,103 @@ KERNEL fill_random(BUFFER(out), BUFFER(each), VALUES(random_values, v))
             AT(A, out)[i] = made(word, k, NUMBER(v.a), NUMBER(v.b));
 #endif
         }
+    }
+}
+#elif defined LAW
+
+/* Numbers of an element, one after the other: as many counters as rejections take, which differ in the upper bits of the thread's number, so that
+ * no call meets another's. */
+typedef struct draws { uint64_t seed, round, thread; int left; uint32_t word[4]; } draws;
+static U draw(draws *d)
+{
+    if (!d->left) {
+        philox(d->seed, d->round, d->thread, d->word);
+        d->thread += (uint64_t)1 << 40, d->left = WIDE ? 2 : 4;
+    }
+    return unit(d->word, --d->left);
+}
+
+/* The methods are those of src/kernels/cpu/random/sample.c. */
+#if LAW == 0
+/* Products of uniform numbers for small rates, else Hoermann's PTRS. */
+static U sample_of(draws *d, U rate, U unused)
+{
+    if (rate < 10) {
+        const U least = U_exp(-rate);
+        U product = 1, k = 0;
+        while (rate > 0 && (product *= draw(d)) > least)
+            k += 1;
+        return k;
+    }
+    const U log_rate = U_log(rate), b = 0.931 + 2.53 * U_sqrt(rate), a = -0.059 + 0.02483 * b, inverse = U_log(1.1239 + 1.1328 / (b - 3.4));
+    for (;;) {
+        const U u = draw(d) - 0.5, v = draw(d), us = 0.5 - (u < 0 ? -u : u), k = U_floor((2 * a / us + b) * u + rate + 0.43);
+        if ((us >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) ||
+            (k >= 0 && !(us < 0.013 && v > us) && U_log(v) + inverse - U_log(a / (us * us) + b) <= k * log_rate - rate - U_lgamma(k + 1)))
+            return k;
+    }
+}
+#elif LAW == 1
+/* Marsaglia and Tsang; below 1 a number for alpha + 1, times a power of a uniform number. */
+static U sample_of(draws *d, U alpha, U least)
+{
+    const U scale = alpha < 1 ? U_pow(draw(d), 1 / alpha) : 1, e = (alpha < 1 ? alpha + 1 : alpha) - 1 / (U)3, c = 1 / U_sqrt(9 * e);
+    for (;;) {
+        const U size = U_sqrt(-2 * U_log(draw(d))), x = size * U_cos(2 * PI * draw(d)), y = 1 + c * x;
+        if (y <= 0)
+            continue;
+        const U v = y * y * y, u = draw(d), xx = x * x;
+        if (u < 1 - 0.0331f * xx * xx || U_log(u) < xx / 2 + e * (1 - v + U_log(v)))
+            return alpha != 0 && scale * e * v > least ? scale * e * v : least;
+    }
+}
+#else
+/* The remainder of Stirling's series for log k!. */
+static U stirling_rest(U k)
+{
+    TD_LOCAL_TABLE U small[10] = {0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
+                                  0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287};
+    const U square = (k + 1) * (k + 1);
+    return k < 10 ? small[k > 0 ? (int)k : 0] : (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
+}
+/* Of a success up to 1/2, else of a failure: geometric gaps for small means, else Hoermann's BTRS. */
+static U sample_of(draws *d, U count, U p)
+{
+    const bool failures = p > 0.5;
+    const U q = failures ? p : 1 - p, own = failures ? 1 - p : p, mean = count * own;
+    if (count <= 0 || p <= 0 || p >= 1 || p != p)
+        return p != p ? p : count <= 0 || p <= 0 ? 0 : count;
+    U k = 0;
+    if (!(mean >= 10)) {
+        for (U sum = 0, log_q = U_log1p(-own); (sum += U_ceil(U_log(draw(d)) / log_q)) <= count;)
+            k += 1;
+        return failures ? count - k : k;
+    }
+    const U deviation = U_sqrt(mean * q), b = 1.15 + 2.53 * deviation, a = -0.0873 + 0.0248 * b + 0.01 * own, odds = own / q;
+    const U alpha = (2.83 + 5.1 / b) * deviation, mode = U_floor((count + 1) * own), rest = count - mode + 1;
+    for (;;) {
+        const U u = draw(d) - 0.5, v = draw(d), us = 0.5 - (u < 0 ? -u : u);
+        k = U_floor((2 * a / us + b) * u + mean + 0.5);
+        if (k < 0 || k > count)
+            continue;
+        if ((us >= 0.07 && v <= 0.92 - 4.2 / b) ||
+            U_log(v * alpha / (a / (us * us) + b)) <=
+                (mode + 0.5) * U_log((mode + 1) / (odds * rest)) + (count + 1) * U_log(rest / (count - k + 1)) +
+                (k + 0.5) * U_log(odds * (count - k + 1) / (k + 1)) + stirling_rest(mode) + stirling_rest(count - mode) - stirling_rest(k) -
+                stirling_rest(count - k))
+            return failures ? count - k : k;
+    }
+}
+#endif
+
+/* least: of gamma, the smallest number above 0. */
+KERNEL sample(BUFFER(out), BUFFER(a), BUFFER(b), VALUES(random_values, v))
+{
+    UNPACK(random_values, v)
+    for (int64_t i = ITEM; i < v.n; i += ITEMS) {
+        draws d = {(uint64_t)v.seed, (uint64_t)v.round, (uint64_t)i, 0, {0, 0, 0, 0}};
+        const U second = LAW == 2 ? (U)P_LOAD(AT(const P, b)[i]) : NUMBER(v.b);
+        AT(A, out)[i] = A_STORE((A_C)sample_of(&d, (U)P_LOAD(AT(const P, a)[i]), second));
     }
 }
 #else

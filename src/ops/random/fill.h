@@ -61,6 +61,10 @@ TD_MUST_USE int td_improbable_on_device(td_tensor *p);
 /* Indices with replacement, contiguous: rows of samples by rows of weights. */
 TD_MUST_USE int td_multinomial_on_device(td_generator *g, td_tensor *weights, td_tensor *out);
 
+/* Numbers with parameters for each element: a rate; a shape; a count and a probability.  All contiguous. */
+typedef enum td_law { TD_LAW_POISSON, TD_LAW_GAMMA, TD_LAW_BINOMIAL } td_law;
+TD_MUST_USE int td_sample_on_device(td_law law, td_generator *g, td_tensor *out, td_tensor *a, td_tensor *b);
+
 /* [from, to), floating and complex dtypes. */
 TD_MUST_USE int td_fill_uniform(td_generator *g, td_dtype dtype, void *out, int64_t n, double from, double to);
 

@@ -6,6 +6,7 @@
  * that are transposed or have gaps. */
 
 #include "calls_ops_random_random.h"
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -475,14 +476,31 @@ td_tensor *td_op_multinomial(td_tensor *self, int64_t num_samples, bool replacem
     return out;
 }
 
+/* On a device; what the CPU refuses is left to it. */
+static td_tensor *sampled_there(td_tensor *a, td_tensor *b, td_law law, td_generator *generator, td_dtype dtype)
+{
+    td_scalar fine = td_bool(a->dtype == TD_F32 || a->dtype == TD_F64 || law == TD_LAW_POISSON);
+    if (law == TD_LAW_POISSON) {
+        TD_AUTO td_tensor *zero = td_wrapped_number(td_int(0)), *are = td_ge(a, zero), *all = td_all_all(are);
+        if (!all || td_tensor_item(all, &fine))
+            return NULL;
+    }
+    if (!fine.i)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "left to the CPU: parameters of %s", td_dtype_name((td_dtype)a->dtype));
+    TD_AUTO td_tensor *out = td_tensor_new(a->ndim, a->sizes, dtype, a->device);
+    return out && !td_sample_on_device(law, generator, out, a, b) ? td_tensor_retain(out) : NULL;
+}
+
 typedef int sampler(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *parameter);
 
 /* One operand, one result: both in logical order, contiguous. */
-static td_tensor *sampled(const char *op, td_tensor *self, sampler *sample, td_generator *generator)
+static td_tensor *sampled(const char *op, td_tensor *self, sampler *sample, td_law law, td_generator *generator)
 {
     if (!td_dtype_is_floating((td_dtype)self->dtype))
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", op, td_dtype_title((td_dtype)self->dtype));
     TD_AUTO td_tensor *parameter = td_make_contiguous(self);
+    if (parameter && td_is_outside(self->device))
+        return sampled_there(parameter, NULL, law, generator, (td_dtype)self->dtype);
     td_tensor *out = parameter ? td_tensor_new(self->ndim, self->sizes, (td_dtype)self->dtype, self->device) : NULL;
     if (out && out->device.type != TD_META && sample(generator, (td_dtype)self->dtype, out->data, out->numel, parameter->data)) {
         td_tensor_release(out);
@@ -492,16 +510,27 @@ static td_tensor *sampled(const char *op, td_tensor *self, sampler *sample, td_g
 }
 td_tensor *td_op_poisson(td_tensor *self, td_generator *generator)
 {
-    return sampled("poisson", self, td_sample_poisson, generator);
+    return sampled("poisson", self, td_sample_poisson, TD_LAW_POISSON, generator);
 }
 td_tensor *td_op__standard_gamma(td_tensor *self, td_generator *generator)
 {
-    return sampled("gamma", self, td_sample_gamma, generator);
+    return sampled("gamma", self, td_sample_gamma, TD_LAW_GAMMA, generator);
+}
+/* As on the CPU: gammas in double over their sum, kept inside (0, 1). */
+static td_tensor *dirichlet_there(td_tensor *alpha, td_generator *generator)
+{
+    const td_scalar least = td_float(alpha->dtype == TD_F64 ? DBL_MIN : FLT_MIN), most = td_float(alpha->dtype == TD_F64 ? 1 - 0x1p-53 : 1 - 0x1p-24);
+    TD_AUTO td_tensor *gammas = sampled_there(alpha, NULL, TD_LAW_GAMMA, generator, TD_F64);
+    TD_AUTO td_tensor *sums = gammas ? td_sum_dim(gammas, gammas->ndim > 0, (int64_t[]){-1}, true) : NULL, *shares = td_div(gammas, sums);
+    TD_AUTO td_tensor *rounded = shares ? td_to(shares, (td_dtype)alpha->dtype) : NULL;
+    return td_clamp(rounded, &least, &most);
 }
 td_tensor *td_op__sample_dirichlet(td_tensor *self, td_generator *generator)
 {
     int64_t k = self->ndim ? self->sizes[self->ndim - 1] : 1;
     TD_AUTO td_tensor *alpha = td_make_contiguous(self);
+    if (alpha && td_is_outside(self->device))
+        return dirichlet_there(alpha, generator);
     td_tensor *out = alpha ? td_tensor_new(self->ndim, self->sizes, (td_dtype)self->dtype, self->device) : NULL;
     if (out && out->device.type != TD_META &&
         td_sample_dirichlet(generator, (td_dtype)self->dtype, out->data, k ? out->numel / k : 0, k, alpha->data)) {
@@ -523,6 +552,8 @@ td_tensor *td_op_binomial(td_tensor *count, td_tensor *prob, td_generator *gener
     TD_AUTO td_tensor *wide_prob = td_expand(prob, ndim, sizes);
     TD_AUTO td_tensor *n = wide_count ? td_make_contiguous(wide_count) : NULL;
     TD_AUTO td_tensor *p = wide_prob ? td_make_contiguous(wide_prob) : NULL;
+    if (n && p && td_is_outside(n->device))
+        return sampled_there(n, p, TD_LAW_BINOMIAL, generator, (td_dtype)n->dtype);
     td_tensor *out = n && p ? td_tensor_new(ndim, sizes, (td_dtype)count->dtype, count->device) : NULL;
     if (out && out->device.type != TD_META &&
         td_sample_binomial(generator, (td_dtype)out->dtype, out->data, out->numel, n->data, p->data)) {
