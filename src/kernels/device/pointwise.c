@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <tede/auto.h>
 #include <tede/formula.h>
 #include "kernels/device/sweep.h"
 #include "tensor/device.h"
@@ -213,12 +214,28 @@ int td_pointwise_on_device(const td_pointwise *op, td_dtype common, td_tensor *c
     return run(&c, formula->n_parameters, params);
 }
 
+/* A complex tensor for a copy: to its own dtype as words of 64 bits, else as floats, in pairs of a further dimension unless a word holds both. */
+static td_tensor *parts_of(td_tensor *x, bool words)
+{
+    const bool pairs = !words || x->dtype == TD_C128;
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++)
+        sizes[d] = x->sizes[d], strides[d] = x->strides[d] * (pairs ? 2 : 1);
+    if (pairs)
+        sizes[x->ndim] = 2, strides[x->ndim] = 1;
+    return td_alias_as(x, words ? TD_I64 : x->dtype == TD_C64 ? TD_F32 : TD_F64, x->ndim + pairs, sizes, strides);
+}
+
 int td_copy_on_device(td_tensor *dst, td_tensor *src)
 {
     call c;
     if (!td_has_programs(dst->device) || !is_plain(dst) || !is_plain(src))
         return TD_DECLINED;
     const bool number = src->device.type == TD_CPU;
+    if (td_dtype_is_complex((td_dtype)dst->dtype) && td_dtype_is_complex((td_dtype)src->dtype) && !number && dst->ndim < TD_MAX_DIMS) {
+        TD_AUTO td_tensor *to = parts_of(dst, dst->dtype == src->dtype), *from = parts_of(src, dst->dtype == src->dtype);
+        return to && from ? td_copy_on_device(to, from) : -1;
+    }
     const int status = number ? TD_DECLINED : td_copy_by_tiles(dst, src);
     if (status != TD_DECLINED)
         return status;

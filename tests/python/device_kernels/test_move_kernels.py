@@ -57,3 +57,16 @@ def test_repeats_by_element(agrees, device, repeats):
     for wrong, size, error in ([1, -1], None, "repeats can not be negative"), ([1, 1], 3, "allocated size"):
         with pytest.raises(RuntimeError, match=error):
             tede.repeat_interleave(tede.tensor(wrong).to(device), output_size=size)
+
+
+@pytest.mark.parametrize("dtype", [tede.complex64, tede.complex128], ids=str)
+def test_complex_numbers_are_copied_there(agrees, device, dtype):
+    x = tede.randn(64, 40, dtype=dtype)
+    other = tede.complex64 if dtype == tede.complex128 else tede.complex128
+    agrees(lambda x: [x.t().contiguous(), x[::3, 1:].clone(), tede.cat([x, x.flip(0)], 1), x[None, 1:2].expand(5, 1, 40).contiguous(), x.to(other),
+                      x.t().to(other), x[3, 3].clone(), x.real.t().contiguous(), x[:0].clone()], x)
+    there = x.to(device)
+    there.t().contiguous(), there.t().to(other)         # the first call builds the kernels
+    with tede.memory.track() as memory:
+        there.t().contiguous(), there.t().to(other)
+    assert all(block.device != "cpu" or block.nbytes < x.numel() * x.element_size() // 2 for block in memory.at_peak().blocks), memory.at_peak()
