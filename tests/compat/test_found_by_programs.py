@@ -557,3 +557,23 @@ def test_the_mask_of_a_dropout_has_no_history(lib):
 def test_a_degree_that_no_integer_holds_has_no_polynomial(lib, name):
     for degree in (float('inf'), float('nan'), 1e19, -1.):
         assert getattr(lib.special, name)(lib.tensor([.3, 1.]), degree).tolist() == [0, 0]
+
+
+def test_exponential_units_at_zero_whatever_their_parameters(lib):
+    """0 took the exponential's side, where the parameter made it a NaN."""
+    x = lib.tensor([0., -0., 2.])
+    for y in (lib.celu(x, float("inf")), lib.nn.functional.elu(x, float("inf")), lib.celu_(x.half().clone(), float("inf")).float()):
+        assert y.tolist() == [0, 0, 2]
+    assert lib.nn.functional.elu(lib.tensor([float("nan")])).isnan().all()
+
+
+def test_gradients_at_nan(lib):
+    """Both operands of a maximum that is NaN get all of the gradient, and so does an exponential unit's."""
+    nan = float("nan")
+    for f in (lib.maximum, lib.minimum, lib.max, lib.min):
+        x, y = lib.tensor([1., nan, 2.], requires_grad=True), lib.tensor([nan, 2., 2.], requires_grad=True)
+        f(x, y).sum().backward()
+        assert x.grad.tolist() == y.grad.tolist() == [1, 1, .5]
+    x = lib.tensor([nan, 0., -1., 2.], requires_grad=True)
+    lib.nn.functional.elu(x).sum().backward()
+    assert x.grad[[0, 1, 3]].tolist() == [1, 1, 1] and abs(x.grad[2].item() - 0.36787945) < 1e-6
