@@ -109,6 +109,22 @@ static int check_dirty(PyObject *dirty, PyObject *outputs, Py_ssize_t n_operands
     return 0;
 }
 
+/* An operand that comes back as it is gives another tensor; where its class has a say in calls, what that makes of a view. NULL with an error. */
+static PyObject *as_returned(PyObject *x, uint8_t marks, Py_ssize_t n_operands, td_tensor **operands)
+{
+    Py_ssize_t k = 0;
+    while (k < n_operands && operands[k] != td_py_x(x))
+        k++;
+    if (k == n_operands || marks & TD_OUTPUT_DIRTY || td_py_is_exact(x) || !td_py_has_override(x))
+        return Py_NewRef(x);
+    bool grad = td_set_grad_enabled(false);
+    PyObject *view = PyObject_CallMethod(x, "view_as", "O", x);
+    td_set_grad_enabled(grad);
+    if (view && !td_py_is_tensor(view))
+        Py_SETREF(view, Py_NewRef(x));
+    return view;
+}
+
 /* What forward gave, connected to the node; a new tuple. */
 static PyObject *connect(ContextObject *ctx, td_node *node, PyObject *outputs, Py_ssize_t n_operands, td_tensor **operands)
 {
@@ -116,15 +132,22 @@ static PyObject *connect(ContextObject *ctx, td_node *node, PyObject *outputs, P
     td_tensor **list = PyMem_Calloc((size_t)(n + n_save) + 1, sizeof *list), **save = list ? list + n : NULL;
     uint8_t *marks = PyMem_Calloc((size_t)n + 1, 1);
     PyObject *result = NULL;
+    TD_PY_AUTO PyObject *returned = PyTuple_New(n);
     int failed = !list || !marks ? (PyErr_NoMemory(), -1) : check_dirty(ctx->dirty, outputs, n_operands, operands);
     if (!failed) {
-        for (Py_ssize_t i = 0; i < n; i++) {
-            PyObject *item = PyTuple_GET_ITEM(outputs, i);
-            list[i] = td_py_is_tensor(item) ? td_tensor_retain(td_py_x(item)) : TD_NONE;
-        }
         mark(marks, ctx->dirty, outputs, TD_OUTPUT_DIRTY);
         mark(marks, ctx->non_differentiable, outputs, TD_OUTPUT_NOT_DIFFERENTIABLE);
-        failed = td_custom_outputs(node, (int)n, list, marks, (int)n_operands, operands);
+        for (Py_ssize_t i = 0; i < n && returned; i++) {
+            PyObject *item = PyTuple_GET_ITEM(outputs, i);
+            item = td_py_is_tensor(item) ? as_returned(item, marks[i], n_operands, operands) : Py_NewRef(item);
+            if (!item) {
+                Py_CLEAR(returned);
+                break;
+            }
+            list[i] = td_py_is_tensor(item) ? td_tensor_retain(td_py_x(item)) : TD_NONE;
+            PyTuple_SET_ITEM(returned, i, item);
+        }
+        failed = returned ? td_custom_outputs(node, (int)n, list, marks, (int)n_operands, operands) : -1;
         for (Py_ssize_t i = 0; i < n_save && !failed; i++) {
             PyObject *item = PyTuple_GET_ITEM(ctx->to_save, i);
             save[i] = TD_NONE;
@@ -142,7 +165,7 @@ static PyObject *connect(ContextObject *ctx, td_node *node, PyObject *outputs, P
         for (Py_ssize_t i = 0; i < n && !failed && !ctx->materialize_all; i++)
             if (marks[i] & TD_OUTPUT_NOT_DIFFERENTIABLE)
                 td_custom_leave_undefined(node, (int)i);
-        if (failed)
+        if (failed && !PyErr_Occurred())
             td_py_raise();
         result = failed ? NULL : PyTuple_New(n);
         for (Py_ssize_t i = 0; i < n && result; i++) {

@@ -160,6 +160,11 @@ static int ints_of(const Overload *o, int index, PyObject *sequence, PyObject *c
             continue;
         }
         int found = td_py_as_size(item, &list[i]);
+        if (found == 0 && td_py_has_override(item)) {       /* its class takes the call over, whatever it is to be */
+            s->overrides = true;
+            list[i] = 0;
+            continue;
+        }
         if (found <= 0)
             return found == 0 && i > 0 && sequence ? bad_member(o, index, i, item) : found;
     }

@@ -445,3 +445,43 @@ def test_setup_context_does_not_keep_an_input_that_comes_back(lib, keep, which):
         else:
             with pytest.raises(RuntimeError, match="An input that has been returned as-is as output is being saved for backward"):
                 call()
+
+
+def test_what_comes_back_as_it_is_keeps_its_class(lib):
+    class Plain(lib.Tensor):
+        pass
+
+    class Wrapped(lib.Tensor):
+        def __init__(self, data):
+            super().__init__()
+            self._data = data
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            result = func(*[x._data if isinstance(x, cls) else x for x in args], **kwargs or {})
+            return cls(result) if isinstance(result, lib.Tensor) else result
+
+    class Same(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x, y
+
+        @staticmethod
+        def backward(ctx, grad, other):
+            return 3 * grad, other
+
+    x, y = lib.ones(2).as_subclass(Plain).requires_grad_(), lib.ones(2).as_subclass(Plain)
+    same, other = Same.apply(x, y)
+    assert type(same) is type(other) is Plain and same is not x and other is not y and other.data_ptr() == y.data_ptr()
+    same.sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    assert type(Same.apply(Wrapped(lib.ones(2)), lib.ones(2))[0]) is Wrapped
+
+    class Refusing(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if getattr(func, "__name__", "") == "view_as":
+                raise KeyError("refused")
+            return super().__torch_function__(func, types, args, kwargs)
+    with pytest.raises(KeyError, match="refused"):
+        Same.apply(lib.ones(2).as_subclass(Refusing), lib.ones(2))

@@ -806,3 +806,14 @@ def test_one_number_stands_for_a_list_in_a_schema(lib):
     def program(x):
         return lib.ops.aten.max_pool2d_with_indices.default(x, [2, 2], stride=[2, 2])
     assert len(lib.fx.replace_pattern(lib.fx.symbolic_trace(program), pattern, pattern)) == 1
+
+
+def test_values_of_a_trace_among_sizes(lib):
+    def program(x, y):
+        n = y.shape[0]
+        return (lib.ops.aten.view.default(x, [1, n]), lib.ops.aten.view(x, [n, 1]), lib.reshape(x, (1, n)), lib.zeros(2, n), lib.ones((n, 1)),
+                lib.arange(3.).expand(2, n), lib.sum(lib.ones(2, 3), dim=[0, n - 2]))
+    traced = lib.fx.symbolic_trace(program)
+    for result, expected in zip(traced(lib.ones(3), lib.ones(3)), program(lib.ones(3), lib.ones(3))):
+        assert lib.equal(result, expected)
+    assert sum(node.op == "call_function" and node.target is not getattr for node in traced.graph.nodes) > 5
