@@ -367,5 +367,5 @@ TD_EXPORT_DEVICE = {
     .event_new = event_new, .event_free = event_free, .event_record = event_record, .event_wait = event_wait,
     .event_synchronize = event_synchronize, .event_query = event_query, .event_time = event_time, .build = cuda_build, .kernel = kernel,
     .launch = launch, .program_free = program_free, .product = cuda_product, .convolution = cuda_convolution,
-    .library_version = cuda_library_version, .fft = cuda_fft,
+    .library_version = cuda_library_version, .fft = cuda_fft, .factor = cuda_factor,
 };

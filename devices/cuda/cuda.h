@@ -18,6 +18,7 @@ int   cuda_product(td_device device, void *stream, const td_product *product);
 int   cuda_convolution(td_device device, void *stream, const td_convolution_call *convolution);
 int   cuda_fft(td_device device, void *stream, const td_fft_call *fft);
 int64_t cuda_fft_version(void);
+int   cuda_factor(td_device device, void *stream, const td_factor_call *factor);
 int64_t cuda_library_version(const char *name);
 
 #endif

@@ -8,7 +8,7 @@
  *   reuse in the order of the streams, counted and limited;
  * - programs (`build kernel launch`): the core's own kernels for accelerators, written once in a common dialect of C, run on it, and
  *   operators that have no such kernel come to the CPU without being registered;
- * - `product`, `convolution`, `fft`: a vendor's library computes them where that is faster.
+ * - `product`, `convolution`, `fft`, `factor`: a vendor's library computes them where that is faster.
  *
  * What is worth it gets native kernels, by td_register_impl, td_register_kernel and td_register_boxed for (TD_KEY_DENSE, type).
  *
@@ -117,6 +117,27 @@ typedef struct td_fft_call {
     void       *x, *y;
 } td_fft_call;
 
+/* Factorizations of `batch` matrices of m x n numbers, float32 or float64, one behind the other in columns (leading dimension m), none empty.
+ *
+ *   CHOLESKY  a, whose triangle `upper` or lower is read, becomes that factor; the other triangle may hold anything
+ *   LU        a becomes both factors, pivots rows from 1 on, min(m, n) of them
+ *   SOLVE     b, n x k, becomes the solution x of a x = b; a is overwritten
+ *   QR        a becomes R, in its upper triangle; b, m x k, becomes Q, of which no more than min(m, n) or all m columns are made; k may be 0
+ *   EIGH      values become the eigenvalues of a, of which one triangle is read, in ascending order; a the vectors if there are to be `vectors`
+ *   SVD       values become the singular values, n of them (m >= n), in descending order; with `vectors` b is U, of m x n or, `full`, m x m, and vt V'
+ *
+ * info: an int for each matrix, on the device: 0, or which pivot is 0 or not positive, or that it didn't converge. */
+typedef enum td_factor_kind { TD_FACTOR_CHOLESKY, TD_FACTOR_LU, TD_FACTOR_SOLVE, TD_FACTOR_QR, TD_FACTOR_EIGH, TD_FACTOR_SVD } td_factor_kind;
+typedef struct td_factor_call {
+    uint32_t       size;                /* sizeof(td_factor_call): it may grow at the end */
+    td_dtype       dtype;
+    td_factor_kind kind;
+    int64_t        batch, m, n, k;
+    bool           upper, vectors, full;
+    void          *a, *b, *values, *vt;
+    int32_t       *pivots, *info;
+} td_factor_call;
+
 /* What programs say about vendors' libraries, for the whole process. */
 typedef enum td_library_flag {
     TD_PRODUCT_TF32 = 1,                /* operands of float32 may be rounded to 11 bits before they are multiplied */
@@ -191,6 +212,7 @@ typedef struct td_device_library {
     /* The version of a vendor's library by its name, as the library counts; 0, with no error recorded, if it isn't there. */
     int64_t   (*library_version)(const char *name);
     int       (*fft)(td_device device, void *stream, const td_fft_call *fft);
+    int       (*factor)(td_device device, void *stream, const td_factor_call *factor);
 } td_device_library;
 
 /* Load a device from a shared library; its type, or -1 with an error that says what is wrong with it.  A path, or a device's name: the
@@ -220,7 +242,7 @@ TD_API td_generator *td_device_generator(td_device device);
 /* td_library_flag's, at first TD_LIBRARY_DEFAULT. */
 TD_API uint32_t td_library_flags(void);
 TD_API void     td_set_library_flags(uint32_t flags);
-/* Products, convolutions and transforms that vendors' libraries have taken, since the process began. */
+/* Products, convolutions, transforms and factorizations that vendors' libraries have taken, since the process began. */
 TD_API int64_t  td_library_calls(void);
 /* Folders with `:` between them, for devices that look for vendors' libraries among Python's packages: sys.path.  "" at first; copied. */
 TD_API const char *td_search_path(void);

@@ -303,6 +303,7 @@ int64_t td_library_calls(void) { return __atomic_load_n(&library_calls, __ATOMIC
 BY_LIBRARY(product, td_product)
 BY_LIBRARY(convolution, td_convolution_call)
 BY_LIBRARY(fft, td_fft_call)
+BY_LIBRARY(factor, td_factor_call)
 
 static uint32_t library_flags = TD_LIBRARY_DEFAULT;
 uint32_t td_library_flags(void) { return __atomic_load_n(&library_flags, __ATOMIC_RELAXED); }

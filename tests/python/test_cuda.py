@@ -765,6 +765,80 @@ def test_what_cufft_fails_with_is_an_exception_and_what_it_declines_the_cpus(fak
     """)
 
 
+# ---- factorizations
+
+def test_factorizations_are_cusolvers(fake):
+    fake("""
+        l, close = tede.linalg, tede.testing.assert_close
+        tede.manual_seed(0)
+        spread = tede.diag(tede.arange(3., 18., 3.))            # no two eigenvalues are close
+        square, tall, wide, right, vector = tede.randn(2, 3, 5, 5) + spread, tede.randn(3, 6, 4), tede.randn(4, 7), tede.randn(3, 5, 2), tede.randn(2, 3, 5)
+        definite = square @ square.mT + tede.eye(5)
+        symmetric = lambda x: x + x.mT
+        calls = [lambda t: l.cholesky(t(definite)), lambda t: l.cholesky(t(definite), upper=True), lambda t: l.cholesky_ex(t(definite).mT),
+                 lambda t: l.lu_factor(t(square)), lambda t: l.lu_factor_ex(t(tall)), lambda t: l.lu_factor(t(wide)), lambda t: l.lu(t(square)),
+                 lambda t: l.solve(t(square), t(right)), lambda t: l.solve(t(square), t(vector)), lambda t: l.solve(t(square)[0, 0], t(right)),
+                 lambda t: l.solve(t(square), t(right).mT, left=False), lambda t: l.inv(t(square)), lambda t: l.inv(t(square).mT[1]),
+                 lambda t: l.qr(t(tall)), lambda t: l.qr(t(wide)), lambda t: l.qr(t(tall), mode="complete"), lambda t: l.qr(t(tall), mode="r")[1],
+                 lambda t: l.qr(t(wide), mode="complete"), lambda t: l.eigvalsh(t(square)), lambda t: l.eigvalsh(t(square), UPLO="U"),
+                 lambda t: l.svdvals(t(tall)), lambda t: l.svdvals(t(wide))]
+        for number, call in enumerate(calls):
+            for dtype, places in ((tede.float32, 2e-3), (tede.float64, 1e-8)):
+                before = count("factors")
+                here, there = call(lambda x: x.to(dtype)), call(lambda x: x.to(dtype).cuda())
+                assert count("factors") > before, number
+                for a, b in zip(here, there) if isinstance(here, tuple) else ((here, there),):
+                    assert b.is_cuda and (b.dtype, b.shape, b.stride()) == (a.dtype, a.shape, a.stride()), number
+                    close(b.cpu(), a, rtol=places, atol=places, msg=lambda m: f"call {number}: {m}")
+        # Signs of vectors are anybody's: the products are the matrix.
+        for dtype, places in ((tede.float32, 1e-3), (tede.float64, 1e-9)):
+            for x in (tall, wide, square):
+                x = x.to(dtype)
+                for full in (False, True):
+                    u, s, v = l.svd(x.cuda(), full_matrices=full)
+                    here = l.svd(x, full_matrices=full)
+                    assert [(t.shape, t.stride()) for t in (u, s, v)] == [(t.shape, t.stride()) for t in here]
+                    u, s, v, k = u.cpu(), s.cpu(), v.cpu(), s.shape[-1]
+                    close(s, here[1], rtol=places, atol=places)
+                    close(u[..., :k] * s[..., None, :] @ v[..., :k, :], x, rtol=places, atol=places)
+                    close(u.mT @ u, tede.eye(u.shape[-1], dtype=dtype).expand(u.shape[:-2] + (u.shape[-1],) * 2), rtol=places, atol=places)
+            a = symmetric(square).to(dtype)
+            w, v = l.eigh(a.cuda())
+            close(w.cpu(), l.eigvalsh(a), rtol=places, atol=places)
+            close(a @ v.cpu(), v.cpu() * w.cpu()[..., None, :], rtol=places, atol=10 * places)
+            assert v.stride() == l.eigh(a)[1].stride()
+    """)
+
+
+def test_what_cusolver_finds_and_fails_with_is_raised(fake):
+    fake("""
+        l = tede.linalg
+        x = tede.eye(3, device="cuda")
+        x[1, 1] = 0
+        raises(l.LinAlgError, "the input is not positive-definite (the leading minor of order 2", lambda: l.cholesky(x))
+        raises(l.LinAlgError, "singular", lambda: l.solve(x, x))
+        raises(l.LinAlgError, "singular", lambda: l.inv(x))
+        assert l.cholesky_ex(x).info.item() == 2 and l.lu_factor_ex(x).info.item() == 2
+        for function, status, kind in ((b"cusolverDnCreate", 1, RuntimeError), (b"cusolverDnSpotrf_bufferSize", 7, RuntimeError),
+                                       (b"cusolverDnSpotrf", 2, tede.OutOfMemoryError)):
+            y = x.to("cuda:1") if function == b"cusolverDnCreate" else x
+            fake.fake_cuda_fail(function, 0, status)
+            raises(kind, f"failed with cuSOLVER's error {status}", lambda: l.cholesky_ex(y))
+        # What it doesn't take is the CPU's; streams have handles of their own.
+        before = count("factors"), tede._C._cpu_fallback_count()
+        assert l.cholesky(tede.eye(2, dtype=tede.complex64, device="cuda")).dtype == tede.complex64 and l.svdvals(tede.ones(0, 3, device="cuda")).numel() == 0
+        assert count("factors") == before[0] and tede._C._cpu_fallback_count() > before[1]
+        with tede.cuda.stream(tede.cuda.Stream()):
+            z = tede.full((1, 1), 4., device="cuda")
+            assert l.cholesky(z).item() == 2
+        # Nothing is waited for where nobody looks at info.
+        for _ in range(50):
+            x + 1
+        l.cholesky_ex(x), l.qr(x), l.solve_ex(x, x)
+        assert fake.fake_cuda_late() >= 50
+    """)
+
+
 # ---- where libraries are found
 
 @pytest.mark.parametrize("layout", ["cu12", "cu13"])

@@ -93,7 +93,7 @@ static void lines(number *x, long long all, long long n, long long step, int dir
     free(line);
 }
 
-void fake_transform(void *work)
+static void run(void *work)
 {
     transform *t = work;
     const int kind = t->type & ~OF_DOUBLES;
@@ -148,7 +148,8 @@ static int execute(int handle, int type, void *x, void *y, int direction)
     transform *t = malloc(sizeof *t);
     *t = (transform){.type = type, .rank = p->rank, .direction = direction, .batch = p->batch, .x = x, .y = y, .room = p->rank > 1 ? p->room : NULL};
     memcpy(t->n, p->n, sizeof t->n);
-    fake_ask(s, TRANSFORM)->transform = t;
+    operation *o = fake_ask(s, OTHER);
+    o->work = run, o->context = t;
     fake_counts[TRANSFORMS]++;
     p->room = NULL;                     /* each call brings one */
     return 0;

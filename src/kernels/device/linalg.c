@@ -1,0 +1,194 @@
+/* Factorizations of matrices on devices: by the vendor's library (td_factor_call in <tede/device.h>); where there is none, and of what it doesn't
+ * take (complex numbers, empty matrices), the CPU computes them.
+ *
+ * A library has matrices in columns.  What it overwrites is a copy in that order, from which results are copied to where they lie. */
+#include "calls_kernels_device_linalg.h"
+#include <string.h>
+#include "kernels/device/kernel.h"
+#include "ops/linalg/linalg.h"
+
+static bool takes(const td_tensor *x) { return td_device_of(x->device.type)->factor && (x->dtype == TD_F32 || x->dtype == TD_F64) && x->numel; }
+static int left_to_cpu(void) { return td_leave_to_cpu("a factorization that no library takes"); }
+
+/* A copy with the matrices in columns, which is one of their transposes in rows. */
+static td_tensor *columns(td_tensor *x)
+{
+    TD_AUTO td_tensor *transposed = td_transpose_int(x, -2, -1);
+    return transposed ? td_clone_format(transposed, TD_CONTIGUOUS_FORMAT) : NULL;
+}
+static td_tensor *rows(td_tensor *x) { return td_clone_format(x, TD_CONTIGUOUS_FORMAT); }
+static int from_columns(td_tensor *out, td_tensor *x)
+{
+    TD_AUTO td_tensor *transposed = td_transpose_int(x, -2, -1);
+    return transposed ? td_copy_elements(out, transposed) : -1;
+}
+
+/* Of matrices like x's in columns. */
+static td_factor_call call_of(td_factor_kind kind, const td_tensor *x, td_tensor *info)
+{
+    td_factor_call c = {.size = sizeof c, .dtype = (td_dtype)x->dtype, .kind = kind, .batch = 1, .m = x->sizes[x->ndim - 2], .n = x->sizes[x->ndim - 1],
+                        .info = (int32_t *)info->data};
+    for (int d = 0; d < x->ndim - 2; d++)
+        c.batch *= x->sizes[d];
+    return c;
+}
+static int run(const td_tensor *x, const td_factor_call *c)
+{
+    const int status = td_device_factor(x->device, c);
+    return status > 0 ? left_to_cpu() : status;
+}
+/* An int for each matrix of x. */
+static td_tensor *infos_of(const td_tensor *x) { return td_tensor_new(x->ndim - 2, x->sizes, TD_I32, x->device); }
+
+/* The first that isn't 0 of those on the device, which are waited for. */
+static int first_failure(td_tensor *info, int *code)
+{
+    TD_AUTO td_tensor *here = td_host_copy(info);
+    *code = 0;
+    for (int64_t i = 0; here && i < here->numel && !*code; i++)
+        *code = ((const int *)here->data)[i];
+    return here ? 0 : -1;
+}
+
+int td_on_device_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td_tensor *out0, td_tensor *out1)
+{
+    if (!takes(self))
+        return left_to_cpu();
+    TD_AUTO td_tensor *a = columns(self), *info = td_target(out1, TD_I32);
+    if (!a || !info)
+        return -1;
+    td_factor_call c = call_of(TD_FACTOR_CHOLESKY, self, info);
+    c.a = a->data, c.upper = upper;
+    if (run(self, &c) || td_finish(out1, info))
+        return -1;
+    TD_AUTO td_tensor *whole = td_transpose_int(a, -2, -1);
+    TD_AUTO td_tensor *factor = !whole ? NULL : upper ? td_triu(whole, 0) : td_tril(whole, 0);
+    return !factor || td_copy_elements(out0, factor) || (check_errors && td_check_info(TD_FACTORS_CHOLESKY, "linalg.cholesky_ex", out1)) ? -1 : 0;
+}
+
+int td_on_device_linalg_lu_factor_ex(td_tensor *A, bool pivot, bool check_errors, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+{
+    if (!takes(A) || !pivot)
+        return left_to_cpu();
+    TD_AUTO td_tensor *a = columns(A), *pivots = td_target(out1, TD_I32), *info = td_target(out2, TD_I32);
+    if (!a || !pivots || !info)
+        return -1;
+    td_factor_call c = call_of(TD_FACTOR_LU, A, info);
+    c.a = a->data, c.pivots = (int32_t *)pivots->data;
+    return run(A, &c) || from_columns(out0, a) || td_finish(out1, pivots) || td_finish(out2, info) ||
+           (check_errors && td_check_info(TD_FACTORS_LU, "torch.linalg.lu_factor_ex", out2)) ? -1 : 0;
+}
+
+/* With the batch of `like`. */
+static td_tensor *batched_as(td_tensor *x, const td_tensor *like)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    memcpy(sizes, like->sizes, sizeof *sizes * (size_t)(like->ndim - 2));
+    sizes[like->ndim - 2] = x->sizes[x->ndim - 2], sizes[like->ndim - 1] = x->sizes[x->ndim - 1];
+    return td_expand(x, like->ndim, sizes);
+}
+
+/* X A = B is A' X' = B': of both the rows are the transposes' columns. */
+static int solve(td_tensor *A, td_tensor *B, bool left, td_tensor *out0, td_tensor *out1)
+{
+    const bool vector = td_solve_takes_vector(A, B);
+    if (!takes(A) || !takes(B))
+        return left_to_cpu();
+    TD_AUTO td_tensor *matrix = vector ? td_unsqueeze(B, -1) : td_tensor_retain(B), *result = vector ? td_unsqueeze(out0, -1) : td_tensor_retain(out0);
+    TD_AUTO td_tensor *wide = result ? batched_as(A, result) : NULL, *right = matrix && result ? batched_as(matrix, result) : NULL;
+    TD_AUTO td_tensor *a = !wide ? NULL : left ? columns(wide) : rows(wide), *x = !right ? NULL : left ? columns(right) : rows(right);
+    TD_AUTO td_tensor *info = td_target(out1, TD_I32);
+    if (!a || !x || !info)
+        return -1;
+    td_factor_call c = call_of(TD_FACTOR_SOLVE, wide, info);
+    c.a = a->data, c.b = x->data, c.k = x->sizes[x->ndim - 2];
+    return run(A, &c) || td_finish(out1, info) || (left ? from_columns(result, x) : td_copy_elements(result, x)) ? -1 : 0;
+}
+
+int td_on_device_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_errors, td_tensor *out0, td_tensor *out1)
+{
+    return solve(A, B, left, out0, out1) || (check_errors && td_check_info(TD_FACTORS_LU_SOLVE, "torch.linalg.solve_ex", out1)) ? -1 : 0;
+}
+
+int td_on_device_linalg_inv_ex(td_tensor *A, bool check_errors, td_tensor *out0, td_tensor *out1)
+{
+    if (!takes(A))
+        return left_to_cpu();
+    TD_AUTO td_tensor *unit = td_eye(A->sizes[A->ndim - 1], (td_dtype)A->dtype, A->device);
+    TD_AUTO td_tensor *b = unit ? td_expand(unit, A->ndim, A->sizes) : NULL;
+    return !b || solve(A, b, true, out0, out1) || (check_errors && td_check_info(TD_FACTORS_LU_INVERSE, "linalg.inv_ex", out1)) ? -1 : 0;
+}
+
+/* R is what the factorization leaves in the upper triangle. */
+int td_on_device_linalg_qr(td_tensor *A, const char *mode, td_tensor *out0, td_tensor *out1)
+{
+    if (!takes(A))
+        return left_to_cpu();
+    const int64_t q_columns = out0->numel ? out0->sizes[out0->ndim - 1] : 0;
+    (void)mode;
+    TD_AUTO td_tensor *a = columns(A), *info = infos_of(A);
+    TD_AUTO td_tensor *across = out0->numel ? td_transpose_int(out0, -2, -1) : td_tensor_retain(TD_NONE);
+    TD_AUTO td_tensor *q = !across || across == TD_NONE ? td_tensor_retain(across) : td_tensor_new(across->ndim, across->sizes, (td_dtype)A->dtype, A->device);
+    if (!a || !info || !q)
+        return -1;
+    td_factor_call c = call_of(TD_FACTOR_QR, A, info);
+    c.a = a->data, c.b = q == TD_NONE ? NULL : q->data, c.k = q_columns;
+    if (run(A, &c) || (q_columns && from_columns(out0, q)))
+        return -1;
+    TD_AUTO td_tensor *whole = td_transpose_int(a, -2, -1);
+    TD_AUTO td_tensor *part = whole ? td_narrow(whole, -2, 0, out1->sizes[out1->ndim - 2]) : NULL;
+    TD_AUTO td_tensor *r = part ? td_triu(part, 0) : NULL;
+    return r ? td_copy_elements(out1, r) : -1;
+}
+
+int td_on_device__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td_tensor *out0, td_tensor *out1)
+{
+    if (!takes(A))
+        return left_to_cpu();
+    int code;
+    TD_AUTO td_tensor *a = columns(A), *info = infos_of(A), *values = td_target(out0, (td_dtype)A->dtype);
+    if (!a || !info || !values)
+        return -1;
+    td_factor_call c = call_of(TD_FACTOR_EIGH, A, info);
+    c.a = a->data, c.values = values->data, c.upper = *UPLO == 'U' || *UPLO == 'u', c.vectors = compute_v;
+    if (run(A, &c) || td_finish(out0, values) || (compute_v && from_columns(out1, a)) || first_failure(info, &code))
+        return -1;
+    return code ? td_error(TD_E_LINALG, "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+                           "eigenvalues (error code: %d).", code) : 0;
+}
+
+/* Wide matrices by their transposes, whose U is V. */
+int td_on_device__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, const char *driver, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+{
+    if (!takes(A) || driver)
+        return left_to_cpu();
+    int code;
+    const bool tall = A->sizes[A->ndim - 2] >= A->sizes[A->ndim - 1];
+    TD_AUTO td_tensor *other = td_transpose_int(A, -2, -1);
+    td_tensor *x = tall ? A : other;
+    TD_AUTO td_tensor *a = x ? columns(x) : NULL, *info = infos_of(A), *values = td_target(out1, (td_dtype)A->dtype), *u = NULL, *vt = NULL;
+    if (!a || !info || !values)
+        return -1;
+    td_factor_call c = call_of(TD_FACTOR_SVD, x, info);
+    c.a = a->data, c.values = values->data, c.vectors = compute_uv, c.full = full_matrices;
+    if (compute_uv) {
+        /* In columns: U in rows is its transpose, and so is V'. */
+        int64_t sizes[TD_MAX_DIMS];
+        memcpy(sizes, A->sizes, sizeof *sizes * (size_t)A->ndim);
+        sizes[A->ndim - 2] = full_matrices ? c.m : c.n, sizes[A->ndim - 1] = c.m;
+        u = td_tensor_new(A->ndim, sizes, (td_dtype)A->dtype, A->device);
+        sizes[A->ndim - 2] = sizes[A->ndim - 1] = c.n;
+        vt = u ? td_tensor_new(A->ndim, sizes, (td_dtype)A->dtype, A->device) : NULL;
+        if (!vt)
+            return -1;
+        c.b = u->data, c.vt = vt->data;
+    }
+    if (run(A, &c) || td_finish(out1, values) || first_failure(info, &code))
+        return -1;
+    if (code)
+        return td_error(TD_E_LINALG, "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular "
+                        "values (error code: %d).", code);
+    if (!compute_uv)
+        return 0;
+    return tall ? from_columns(out0, u) || from_columns(out2, vt) ? -1 : 0 : td_copy_elements(out0, vt) || td_copy_elements(out2, u) ? -1 : 0;
+}
