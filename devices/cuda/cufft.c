@@ -100,12 +100,16 @@ static int make_plan(const shape *s, plan **to)
     }
     if (n_plans == MOST_PLANS) {
         drop_last();
-        if (cuda_enter(s->index))
-            return cufftDestroy(p->handle), free(p), -1;
+        if (cuda_enter(s->index)) {
+            cufftDestroy(p->handle);
+            free(p);
+            return -1;
+        }
     }
-    p->next = plans;
     n_plans++;
-    *to = plans = p;
+    p->next = plans;
+    plans = p;
+    *to = p;
     return 0;
 }
 
