@@ -36,6 +36,20 @@ static int make(order *o, const td_tensor *x, int64_t rows, int64_t left)
     return o->keys && o->index ? 0 : -1;
 }
 
+/* From an order to the next one, from x to the first. */
+static int pass(order *o, td_tensor *x, const sort_values *v, const char *kernel, int64_t groups, int lanes, td_tensor *ends, int64_t left)
+{
+    order next;
+    td_launch_of launch = launch_of(kernel, v, x);
+    td_tensor *const keys = v->first ? TD_NONE : o->keys, *const index = v->first ? TD_NONE : o->index;
+    launch.groups = groups, launch.lanes = lanes;
+    const int status = make(&next, x, v->rows, left) || TD_LAUNCH_ON(launch, TD_READS(x), TD_READS(keys), TD_READS(index), TD_READS(ends),
+                                                                     TD_WRITES(next.keys), TD_WRITES(next.index));
+    drop(o);
+    *o = next;
+    return status ? -1 : 0;
+}
+
 /* A pass for each digit that tells elements apart: integers of few bits have few, and halves nothing in the lower bits of a float32. */
 static int sort_by_digits(order *o, td_tensor *x, sort_values v)
 {
@@ -48,17 +62,11 @@ static int sort_by_digits(order *o, td_tensor *x, sort_values v)
     if (lanes < 0 || !counts)
         return -1;
     for (v.bit = dtype == TD_BF16 ? 16 : dtype == TD_F16 ? 8 : 0; v.bit < end; v.bit += 8) {
-        order next = {NULL, NULL, v.n};
-        td_tensor *const keys = v.first ? TD_NONE : o->keys, *const index = v.first ? TD_NONE : o->index;
-        td_launch_of count = launch_of("sort_count", &v, x), scatter = launch_of("sort_scatter", &v, x);
-        count.lanes = scatter.lanes = lanes < SORT_LANES ? lanes : SORT_LANES;
-        count.groups = scatter.groups = td_launch_many(x->device, v.rows * v.blocks);
+        td_tensor *const keys = v.first ? TD_NONE : o->keys;
+        td_launch_of count = launch_of("sort_count", &v, x);
+        count.lanes = lanes < SORT_LANES ? lanes : SORT_LANES, count.groups = td_launch_many(x->device, v.rows * v.blocks);
         TD_AUTO td_tensor *ends = TD_LAUNCH_ON(count, TD_READS(x), TD_READS(keys), TD_WRITES(counts)) ? NULL : td_cumsum(counts, 1, TD_I32);
-        const int status = !ends || make(&next, x, v.rows, v.n) ||
-                           TD_LAUNCH_ON(scatter, TD_READS(x), TD_READS(keys), TD_READS(index), TD_READS(ends), TD_WRITES(next.keys), TD_WRITES(next.index));
-        drop(o);
-        *o = next;
-        if (status)
+        if (!ends || pass(o, x, &v, "sort_scatter", count.groups, count.lanes, ends, v.n))
             return -1;
         v.first = false;
     }
@@ -87,32 +95,13 @@ static int sort_rows(order *o, td_tensor *x, int64_t n, int64_t k, bool descendi
         v.kept = v.blocks > 1 && k <= SORT_BLOCK / 2 ? k : v.size;
         const int64_t last = v.n - (v.blocks - 1) * v.size;
         v.left = (v.blocks - 1) * v.kept + (last < v.kept ? last : v.kept);
-        order next;
-        int status = make(&next, x, v.rows, v.left);
-        td_launch_of launch = launch_of("sort_blocks", &v, x);
-        td_tensor *const buffers[] = {x, v.first ? TD_NONE : o->keys, v.first ? TD_NONE : o->index, next.keys, next.index};
-        memcpy(launch.buffers, buffers, sizeof buffers);
-        launch.groups = td_launch_many(x->device, (v.rows * v.blocks + v.together - 1) / v.together);
-        status = status || td_launch(&launch);
-        drop(o);
-        *o = next;
-        if (status)
+        if (pass(o, x, &v, "sort_blocks", td_launch_many(x->device, (v.rows * v.blocks + v.together - 1) / v.together), 0, TD_NONE, v.left))
             return -1;
         v.first = false, v.n = v.left;
     } while (v.blocks > 1 && v.kept < v.size);
-    for (v.run = v.size; v.run < v.n; v.run *= 2) {
-        order next;
-        int status = make(&next, x, v.rows, v.n);
-        td_launch_of launch = launch_of("sort_merge", &v, x);
-        td_tensor *const buffers[] = {o->keys, o->index, next.keys, next.index};
-        memcpy(launch.buffers, buffers, sizeof buffers);
-        launch.groups = td_launch_groups(x->device, v.rows * v.n);
-        status = status || td_launch(&launch);
-        drop(o);
-        *o = next;
-        if (status)
+    for (v.run = v.size; v.run < v.n; v.run *= 2)
+        if (pass(o, x, &v, "sort_merge", td_launch_groups(x->device, v.rows * v.n), 0, TD_NONE, v.n))
             return -1;
-    }
     return 0;
 }
 
@@ -135,21 +124,17 @@ static int first_of_rows(td_tensor *self, int64_t dim, int64_t k, bool descendin
             sizes[n++] = values->sizes[i];
     if (values->ndim)
         sizes[n++] = values->sizes[d];
-    TD_AUTO td_tensor *y = straight ? td_writable(values, (td_dtype)values->dtype) : td_tensor_new(n, sizes, (td_dtype)values->dtype, x->device);
-    TD_AUTO td_tensor *at = straight ? td_writable(indices, TD_I64) : td_tensor_new(n, sizes, TD_I64, x->device);
+    TD_AUTO td_tensor *y = straight ? td_tensor_retain(values) : td_tensor_new(n, sizes, (td_dtype)values->dtype, x->device);
+    TD_AUTO td_tensor *at = straight ? td_tensor_retain(indices) : td_tensor_new(n, sizes, TD_I64, x->device);
     __attribute__((cleanup(drop))) order o = {NULL, NULL, 0};
     if (!y || !at || sort_rows(&o, x, v.n, k, descending))
         return -1;
     v.rows = x->numel / v.n, v.left = o.left;
     td_launch_of launch = launch_of("sort_store", &v, x);
-    td_tensor *const buffers[] = {x, o.index, y, at};
-    memcpy(launch.buffers, buffers, sizeof buffers);
     launch.groups = td_launch_groups(x->device, v.rows * k);
-    if (td_launch(&launch))
+    if (TD_LAUNCH_ON(launch, TD_READS(x), TD_READS(o.index), TD_WRITES(y), {at, TD_I64, TD_WRITTEN}))
         return -1;
-    if (straight)
-        return td_write_back(values, y) || td_write_back(indices, at) ? -1 : 0;
-    return td_rows_to(values, d, y) || td_rows_to(indices, d, at) ? -1 : 0;
+    return !straight && (td_rows_to(values, d, y) || td_rows_to(indices, d, at)) ? -1 : 0;
 }
 
 int td_on_device_sort_dim(td_tensor *self, int64_t dim, bool descending, td_tensor *out0, td_tensor *out1)
@@ -175,20 +160,15 @@ static int one_of_rows(const char *kernel, int64_t (*groups)(td_device device, i
     const int d = td_wrap_dim(dim, self->ndim ? self->ndim : 1);
     sort_values v = {.n = self->ndim ? self->sizes[d] : 1, .k = k, .what = what, .indices = indices != TD_NONE};
     TD_AUTO td_tensor *x = td_rows_of(self, d);
-    TD_AUTO td_tensor *y = td_writable(values, (td_dtype)values->dtype), *at = indices == TD_NONE ? td_tensor_retain(TD_NONE) : td_writable(indices, TD_I64);
     __attribute__((cleanup(drop))) order o = {NULL, NULL, 0};
-    if (!x || !y || !at)
-        return -1;
-    if (v.n == 0 || values->numel == 0)
-        return 0;
+    if (!x || v.n == 0 || values->numel == 0)
+        return x ? 0 : -1;
     if (sort_rows(&o, x, v.n, v.n, false))
         return -1;
     v.rows = x->numel / v.n;
     td_launch_of launch = launch_of(kernel, &v, x);
-    td_tensor *const buffers[] = {x, o.keys, o.index, y, at};
-    memcpy(launch.buffers, buffers, sizeof buffers);
     launch.groups = groups(x->device, v.rows);
-    return td_launch(&launch) || td_write_back(values, y) || (v.indices && td_write_back(indices, at)) ? -1 : 0;
+    return TD_LAUNCH_ON(launch, TD_READS(x), TD_READS(o.keys), TD_READS(o.index), TD_WRITES(values), {indices, TD_I64, TD_WRITTEN});
 }
 int td_on_device_kthvalue(td_tensor *self, int64_t k, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
 {
@@ -242,8 +222,8 @@ static int unique(td_tensor **results, td_tensor *self, bool sort, bool inverse,
     if (!starts)
         return -1;
     td_launch_of launch = launch_of("unique_starts", &v, x);
-    launch.buffers[0] = x, launch.buffers[1] = starts, launch.groups = td_launch_groups(x->device, v.n);
-    if (td_launch(&launch))
+    launch.groups = td_launch_groups(x->device, v.n);
+    if (TD_LAUNCH_ON(launch, TD_READS(x), TD_WRITES(starts)))
         return -1;
     TD_AUTO td_tensor *before = td_cumsum(starts, 0, TD_DTYPE_NONE);
     TD_AUTO td_tensor *last = before ? td_select_int(before, 0, -1) : NULL;
@@ -255,9 +235,7 @@ static int unique(td_tensor **results, td_tensor *self, bool sort, bool inverse,
     if (!values || !to || !begins)
         return -1;
     launch.kernel = "unique_store";
-    td_tensor *const buffers[] = {x, order, before, values, to, begins};
-    memcpy(launch.buffers, buffers, sizeof buffers);
-    if (td_launch(&launch))
+    if (TD_LAUNCH_ON(launch, TD_READS(x), TD_READS(order), TD_READS(before), TD_WRITES(values), TD_WRITES(to), TD_WRITES(begins)))
         return -1;
     TD_AUTO td_tensor *how_many = counts ? td_diff(begins, 1, 0, TD_NONE, TD_NONE) : td_tensor_new(1, &none, TD_I64, x->device);
     if (!how_many)

@@ -64,7 +64,10 @@ static sort_key key_of(A raw, int descending)
     return descending ? ~key : key;
 }
 
-KERNEL sort_blocks(BUFFER(x), BUFFER(keys), BUFFER(index), BUFFER(to_keys), BUFFER(to_index), VALUES(sort_values, v))
+/* Kernels that make one order of another have the same buffers, whether they read all of them or not. */
+#define KEY_AT(i) (v.first ? key_of(AT(const A, x)[i], (int)v.descending) : AT(const sort_key, keys)[i])
+
+KERNEL sort_blocks(BUFFER(x), BUFFER(keys), BUFFER(index), BUFFER(ends), BUFFER(to_keys), BUFFER(to_index), VALUES(sort_values, v))
 {
     UNPACK(sort_values, v)
     SHARED sort_key key[SORT_BLOCK];
@@ -77,7 +80,7 @@ KERNEL sort_blocks(BUFFER(x), BUFFER(keys), BUFFER(index), BUFFER(to_keys), BUFF
             key[i] = HIGHEST;
             at[i] = ~(uint32_t)0;
             if (there) {
-                key[i] = v.first ? key_of(AT(const A, x)[row * v.n + in], (int)v.descending) : AT(const sort_key, keys)[row * v.n + in];
+                key[i] = KEY_AT(row * v.n + in);
                 at[i] = v.first ? (uint32_t)in : AT(const uint32_t, index)[row * v.n + in];
             }
         }
@@ -111,7 +114,6 @@ KERNEL sort_blocks(BUFFER(x), BUFFER(keys), BUFFER(index), BUFFER(to_keys), BUFF
 #define TILE ((2 - KEY64) * SORT_TILE)
 #define EACH (TILE / WIDTH)
 #define DIGIT(key) ((int)(((key) + (sort_key)v.bias) >> v.bit) & (DIGITS - 1))
-#define KEY_AT(i) (v.first ? key_of(AT(const A, x)[i], (int)v.descending) : AT(const sort_key, keys)[i])
 
 /* counts: of each row by digits, of a digit by tiles. */
 KERNEL sort_count(BUFFER(x), BUFFER(keys), BUFFER(counts), VALUES(sort_values, v))
@@ -217,7 +219,7 @@ static int64_t below(GLOBAL const sort_key *keys, int64_t n, sort_key key, int e
     return low;
 }
 
-KERNEL sort_merge(BUFFER(keys), BUFFER(index), BUFFER(to_keys), BUFFER(to_index), VALUES(sort_values, v))
+KERNEL sort_merge(BUFFER(x), BUFFER(keys), BUFFER(index), BUFFER(ends), BUFFER(to_keys), BUFFER(to_index), VALUES(sort_values, v))
 {
     UNPACK(sort_values, v)
     for (int64_t at = ITEM; at < v.rows * v.n; at += ITEMS) {
