@@ -220,3 +220,10 @@ def test_whether_anything_records_is_known(lib):
         with kind():
             enabled.append(lib.autograd.profiler._is_profiler_enabled)
     assert enabled == [False, True, False, True] and not lib.autograd.profiler._is_profiler_enabled
+
+
+def test_times_and_sizes_as_text(lib):
+    import importlib
+    util = importlib.import_module(lib.__name__ + ".autograd.profiler_util")
+    assert [util._format_time(t) for t in (0, 12.3456, 1000, 123456.7, 3.5e9)] == ["0.000us", "12.346us", "1.000ms", "123.457ms", "3500.000s"]
+    assert [util._format_memory(n) for n in (0, -1023, 1024, 5e6, -2 ** 31)] == ["0 B", "-1023 B", "1.00 KB", "4.77 MB", "-2.00 GB"]

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from tede.profiler._table import format_memory, format_time, table
 
+_format_time, _format_memory = format_time, format_memory       # PyTorch's names: programs print times as its tables do
+
 
 class DeviceType(enum.Enum):
     """Kinds of devices, numbered as in traces."""
