@@ -69,6 +69,8 @@ NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_d
          "_prims_common.wrappers._maybe_remove_out_wrapper": lambda function: function,
          "fx.experimental.symbolic_shapes.ShapeEnv": lambda **kwargs: None,          # FakeTensorMode takes sizes as they are without
          "_C._jit_get_schemas_for_operator": lambda name: [op._schema for op in _overloads(name)],
+         "_C._storage_id": lambda x: x.untyped_storage()._cdata,
+         "_prims_common.corresponding_complex_dtype": lambda dtype: dtype.to_complex(),
          "_export.wrappers.mark_subclass_constructor_exportable_experimental": lambda constructor: constructor,
          "fx.experimental._config.patch": lambda **kwargs: lambda test: test,
          "testing._comparison._unwrap_dtensor_for_comparison": lambda *args: args,

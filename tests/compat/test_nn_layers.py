@@ -295,3 +295,17 @@ def test_the_classes_of_all_ranks_are_plain_classes(lib, name, arguments):
     if "Lazy" not in name and "Pad" not in name and name[:2] != "LP":       # PyTorch's share these
         with pytest.raises(TypeError, match=rf"^{name}\.forward\(\) missing"):
             layer()
+
+
+def test_an_instance_norm_says_how_many_dimensions_a_sample_has(lib):
+    for rank, kind in enumerate((lib.nn.InstanceNorm1d, lib.nn.InstanceNorm2d, lib.nn.InstanceNorm3d), 1):
+        assert kind(4)._get_no_batch_dim() == rank + 1
+
+    class Pixels(lib.nn.InstanceNorm2d):
+        def _get_no_batch_dim(self):
+            return 2
+
+        def _check_input_dim(self, input):
+            pass
+
+    assert Pixels(4, affine=True)(lib.ones(4, 3)).shape == (4, 3)

@@ -13,6 +13,10 @@ class _InstanceNorm(_NormBase):
                  dtype=None, *, bias=True):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
+    def _get_no_batch_dim(self):
+        """How many dimensions an input without a batch has; classes derived from outside override it."""
+        return self._rank + 1
+
     def _normalize(self, input):
         return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias,
                                self.training or not self.track_running_stats,
@@ -37,7 +41,7 @@ class _InstanceNorm(_NormBase):
 
     def forward(self, input):
         self._check_input_dim(input)
-        unbatched = self._rank + 1
+        unbatched = self._get_no_batch_dim()
         channel = input.dim() - unbatched
         if input.size(channel) != self.num_features:
             if self.affine:
