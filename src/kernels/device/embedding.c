@@ -65,10 +65,9 @@ int td_on_device__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor
     bag_values v = {.bags = out0->sizes[0], .width = weight->sizes[1], .n = indices->numel, .ends = offsets->numel - (general && last_offset),
                     .padding = padding_idx, .scaled = per_sample != TD_NONE};
     int64_t low, high;
-    TD_AUTO td_tensor *w = td_make_contiguous(weight), *at = td_as_contiguous(indices, TD_I64), *begin = td_as_contiguous(offsets, TD_I64);
-    TD_AUTO td_tensor *scales = td_operand(per_sample, (td_dtype)weight->dtype), *y = td_target(out0, (td_dtype)out0->dtype);
+    TD_AUTO td_tensor *at = td_as_contiguous(indices, TD_I64), *begin = td_as_contiguous(offsets, TD_I64);
     TD_AUTO td_tensor *begin_here = begin ? td_host_copy(begin) : NULL;
-    if (!w || !at || !scales || !y || !begin_here || td_index_bounds(at, &low, &high))
+    if (!at || !begin_here || td_index_bounds(at, &low, &high))
         return -1;
     if (v.n && (low < 0 || high >= weight->sizes[0])) {
         TD_AUTO td_tensor *here = td_host_copy(at);
@@ -78,7 +77,8 @@ int td_on_device__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor
         return -1;      /* what is behind the last bag is in none */
     td_launch_of launch = {
         .source = td_source_embedding, .kernel = "embedding_bag", TD_VALUES(v), .numbers = {{"MODE", mode}},
-        .types = {{"A", (td_dtype)weight->dtype}, {"U", td_compute_dtype(weight)}}, .buffers = {w, at, begin, scales, y, out1, out2, out3},
-        .groups = td_launch_groups(w->device, v.bags * (v.width ? v.width : 1))};
-    return td_launch(&launch) || td_finish(out0, y) ? -1 : 0;
+        .types = {{"A", (td_dtype)weight->dtype}, {"U", td_compute_dtype(weight)}}, 
+        .groups = td_launch_groups(weight->device, v.bags * (v.width ? v.width : 1))};
+    return TD_LAUNCH_ON(launch, TD_READS(weight), TD_READS(at), TD_READS(begin), TD_READS(per_sample), TD_WRITES(out0), TD_WRITES(out1), TD_WRITES(out2),
+                        TD_WRITES(out3));
 }

@@ -9,13 +9,6 @@
 
 TD_SOURCE(resample);
 
-static int run(td_launch_of *launch, resample_values *v, td_tensor *x, td_tensor *lists, td_tensor *y)
-{
-    launch->source = td_source_resample, launch->kernel = "resample", launch->values = v, launch->size = sizeof *v;
-    launch->buffers[0] = x, launch->buffers[1] = lists, launch->buffers[2] = y, launch->groups = td_launch_groups(y->device, y->numel ? v->n : 0);
-    return td_launch(launch);
-}
-
 /* An axis as the kernel reads it: what each position's list has, by a counting sort if these are the positions that are read (`back`).  `start`: one
  * word more than there are positions, the first of which is 0; while the others are where the next element of a list goes, they
  * become where it ends. */
@@ -80,8 +73,10 @@ static int resize(td_tensor *from, const td_resize_geometry *g, td_tensor *to, b
         v.in[d] = back ? g->out[d] : g->in[d], v.out[d] = back ? g->in[d] : g->out[d];
     TD_AUTO td_tensor *x = last ? td_tensor_retain(from) : td_make_contiguous(from), *y = last ? td_tensor_retain(to) : td_writable(to, dtype);
     TD_AUTO td_tensor *lists = x && y ? make_lists(g, from->device, back, back || innermost, whole, &v) : NULL;
-    td_launch_of launch = {.types = {{"A", dtype}, {"W", whole ? TD_I64 : g->dtype}}, .numbers = {{"PADDING", 0}, {"WHOLE", whole}, {"WIDE", wide}}};
-    return !lists || run(&launch, &v, x, lists, y) || td_write_back(to, y) ? -1 : 0;
+    td_launch_of launch = {.types = {{"A", dtype}, {"W", whole ? TD_I64 : g->dtype}}, .numbers = {{"PADDING", 0}, {"WHOLE", whole}, {"WIDE", wide}},
+                           .source = td_source_resample, .kernel = "resample", TD_VALUES(v), .groups = td_launch_groups(to->device, v.n),
+                           .buffers = {x, lists, y}};
+    return !lists || td_launch(&launch) || td_write_back(to, y) ? -1 : 0;
 }
 int td_on_device_resample(td_tensor *self, const td_resize_geometry *geometry, td_tensor *out0) { return resize(self, geometry, out0, false); }
 int td_on_device_resample_backward(td_tensor *grad, const td_resize_geometry *geometry, td_tensor *out0) { return resize(grad, geometry, out0, true); }
@@ -96,10 +91,10 @@ static int pad(td_tensor *from, const td_pad_geometry *g, td_tensor *to, bool ba
         v.in[d] = back ? g->out[d] : g->in[d], v.out[d] = back ? g->in[d] : g->out[d];
         v.before[d] = g->before[d], v.behind[d] = g->behind[d];
     }
-    TD_AUTO td_tensor *x = td_make_contiguous(from), *y = td_writable(to, dtype);
-    td_launch_of launch = {.types = {{"A", back ? real : td_raw_dtype(size)}, {"W", back ? sums : TD_I64}},
+    td_launch_of launch = {.source = td_source_resample, .kernel = "resample", TD_VALUES(v), .groups = td_launch_groups(to->device, v.n),
+                           .types = {{"A", back ? real : td_raw_dtype(size)}, {"W", back ? sums : TD_I64}},
                            .numbers = {{"PADDING", 1}, {"WHOLE", 0}, {"BACK", back}, {"MODE", g->mode}}};
-    return !x || !y || run(&launch, &v, x, x, y) || td_write_back(to, y) ? -1 : 0;
+    return TD_LAUNCH_ON(launch, TD_READS(from), TD_READS(TD_NONE), TD_WRITES(to));
 }
 int td_on_device_pad_edges(td_tensor *self, const td_pad_geometry *geometry, td_tensor *out0) { return pad(self, geometry, out0, false); }
 int td_on_device_pad_edges_backward(td_tensor *grad, td_tensor *self, const td_pad_geometry *geometry, td_tensor *out0)

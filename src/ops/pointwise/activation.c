@@ -1,5 +1,6 @@
 /* Activation functions that need more than a formula: checks of their parameters (softshrink, hardtanh), or random numbers (rrelu). */
 #include "calls_ops_pointwise_activation.h"
+#include "device/device.h"
 #include <float.h>
 #include <math.h>
 #include <tede/kernel.h>
@@ -54,6 +55,13 @@ static int check_slopes(double lower, double upper)
 td_tensor *td_op_rrelu_slopes(td_tensor *self, double lower, double upper, td_generator *generator)
 {
     TD_AUTO td_tensor *x = td_make_contiguous(self);
+    if (x && td_is_outside(x->device)) {
+        TD_AUTO td_tensor *zero = td_wrapped_number(td_int(0)), *one = td_wrapped_number(td_int(1)), *drawn = td_le(x, zero);
+        TD_AUTO td_tensor *slopes = td_tensor_new(x->ndim, x->sizes, (td_dtype)x->dtype, x->device);
+        if (x->dtype != TD_F32 && x->dtype != TD_F64 && x->dtype != TD_BF16)
+            return td_fail(TD_E_NOT_IMPLEMENTED, "left to the CPU: slopes of %s", td_dtype_name((td_dtype)x->dtype));
+        return !slopes || td_uniform_(slopes, lower, upper, generator) ? NULL : td_where_self(drawn, slopes, one);
+    }
     TD_AUTO td_tensor *noise = x ? td_tensor_new(x->ndim, x->sizes, (td_dtype)x->dtype, x->device) : NULL;
     if (!noise || (noise->device.type != TD_META &&
                    td_sample_rrelu(generator, (td_dtype)x->dtype, noise->data, noise->numel, x->data, lower, upper)))

@@ -82,3 +82,16 @@ def test_mistakes_of_parameters(device):
                 tede.poisson(tede.tensor([1.0, bad], device=on))
         with pytest.raises(NotImplementedError, match="not implemented for 'Half'"):
             tede._standard_gamma(tede.ones(3, device=on, dtype=tede.float16))
+
+
+@pytest.mark.parametrize("dtype", [tede.float32, tede.float64, tede.bfloat16])
+def test_slopes(device, dtype):
+    x = tede.randn(4000).to(dtype)
+    before = tede._C._cpu_fallback_count()
+    there = tede.nn.functional.rrelu(x.to(device), 0.25, 0.5, training=True).cpu()
+    assert tede._C._cpu_fallback_count() == before and tede.equal(there[x > 0], x[x > 0])
+    slopes = (there[x < 0] / x[x < 0]).double()
+    assert slopes.min() > 0.245 and slopes.max() < 0.505 and abs(slopes.mean().item() - 0.375) < 0.01
+    for on in ("cpu", device):
+        with pytest.raises(NotImplementedError, match="not implemented for 'Half'"):
+            tede.nn.functional.rrelu(tede.zeros(3, dtype=tede.float16, device=on), training=True)
