@@ -14,6 +14,7 @@
 #ifndef TD_TRANSFORMS_LEVEL_H
 #define TD_TRANSFORMS_LEVEL_H
 #include <tede/transforms.h>
+#include "dispatch/frame.h"
 #include "dispatch/op.h"
 #include "tensor/masks.h"
 #include "tensor/tensor.h"
@@ -59,20 +60,6 @@ int td_wrapper_refresh(td_tensor *x);
 
 /* The call, with operands wrapped at a level, or plain, of a vmap level: batch.c. */
 int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_value *arguments, td_value *results);
-
-/* Copies of boxed arguments with room for members of lists; tensors are borrowed unless noted in `owned`. */
-enum { TD_MOST_ARGUMENTS = 32 };
-typedef struct td_frame {
-    td_value     values[TD_MOST_ARGUMENTS];
-    td_tensor  **lists[TD_MOST_ARGUMENTS];
-    td_tensor  **owned;
-    int          n_owned, room;
-    int          count;
-} td_frame;
-int        td_frame_begin(td_frame *f, const td_op *op, const td_value *arguments);
-/* Keep a reference until the frame's end; returns it, or NULL after dropping it when memory is short. */
-td_tensor *td_frame_keep(td_frame *f, td_tensor *x);
-void       td_frame_end(td_frame *f);
 
 /* The kernel that casts, on the operator's Autocast key: autocast.c. */
 int td_autocast_register(const td_op *op);

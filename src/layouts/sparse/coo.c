@@ -428,8 +428,7 @@ td_tensor *td_sparse__to_copy(td_tensor *self, td_dtype dtype, td_device device,
 {
     (void)non_blocking;
     if (device.type == TD_META)         /* how many elements there are is a value, too, and isn't taken along */
-        return td_layout_describe(td_tensor_layout(self))->zeros(td_tensor_layout(self), td_op_find("aten::zeros_like"), self, self->ndim, self->sizes,
-                                                                 dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype, device);
+        return td_sparse_empty_after(self, td_tensor_layout(self), dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype, device);
     if (device.type >= 0 && device.type != TD_CPU)
         return td_layout_refuse("_to_copy", self);
     TD_AUTO td_tensor *copy = td_sparse_clone_format(self, format);

@@ -5,8 +5,9 @@
  * written to.  What depends on values (a number that is read, how many indices differ) isn't known: results have the elements
  * that zeros give, and operators that return values are refused. */
 #include "calls_layouts_sparse_meta.h"
+#include "dispatch/frame.h"
+#include "dispatch/op.h"
 #include "layouts/sparse/sparse.h"
-#include "transforms/level.h"
 
 static bool on_meta(const td_tensor *x) { return x && x != TD_NONE && x->device.type == TD_META; }
 

@@ -116,8 +116,7 @@ static td_tensor *empty(int layout, int64_t ndim, const int64_t *sizes, int64_t 
            : td__sparse_compressed_tensor_with_dims(0, dense, ndim, sizes, blocks ? 2 : 0, blocks, TD_I64, dtype, (td_layout)layout, device);
 }
 
-/* After a sparse model, whose dense dimensions and blocks are taken over. */
-static td_tensor *empty_after(const td_tensor *like, int layout, td_dtype dtype, td_device device)
+td_tensor *td_sparse_empty_after(const td_tensor *like, int layout, td_dtype dtype, td_device device)
 {
     const td_sparse *s = td_sparse_of(like);
     const bool blocked = td_is_blocked(s->layout) && td_is_blocked(layout);
@@ -133,7 +132,7 @@ static td_tensor *zeros(int layout, const td_op *op, td_tensor *like, int64_t nd
         if (!td_is_coo(like) && uninitialized)         /* it has another compressed tensor's pattern */
             return td_fail(TD_E_RUNTIME, "empty_like with different sparse layout is not supported (self is %s but you requested %s)",
                            td_sparse_title(td_tensor_layout(like)), td_sparse_title(layout));
-        return empty_after(like, layout, dtype, device);
+        return td_sparse_empty_after(like, layout, dtype, device);
     }
     if (td_is_blocked(layout))
         return td_fail(TD_E_RUNTIME, "empty_sparse_compressed expected sparse compressed (non-block) tensor layout but got %s",

@@ -46,5 +46,6 @@ td_tensor *td_compressed_elements(td_tensor *x);
 td_tensor *td_sparse_like_layout(td_tensor *x, td_tensor *like);
 /* x with values of another dtype. */
 td_tensor *td_sparse_cast(td_tensor *x, td_dtype dtype);
-
+/* Without elements, after a sparse model, whose dense dimensions and blocks are taken over. */
+td_tensor *td_sparse_empty_after(const td_tensor *like, int layout, td_dtype dtype, td_device device);
 #endif
