@@ -17,12 +17,13 @@ int td_frame_begin(td_frame *f, const td_op *op, const td_value *arguments)
     for (int i = 0; i < f->count; i++) {
         if (arguments[i].kind != TD_VALUE_TENSORS || !arguments[i].count)
             continue;
-        f->lists[i] = td_mem_alloc(sizeof(td_tensor *) * (size_t)arguments[i].count);
+        const size_t size = sizeof *f->lists[i] * (size_t)arguments[i].count;
+        f->lists[i] = td_mem_alloc(size);
         if (!f->lists[i]) {
             td_frame_end(f);
             return -1;
         }
-        memcpy(f->lists[i], arguments[i].tensors, sizeof(td_tensor *) * (size_t)arguments[i].count);
+        memcpy(f->lists[i], arguments[i].tensors, size);
         f->values[i].tensors = f->lists[i];
     }
     return 0;
