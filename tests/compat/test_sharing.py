@@ -26,9 +26,9 @@ def test_views_are_shared_with_what_they_are_views_of(lib, processes, size, view
     row, column, again = x[2], x[:, 1], x.detach()
     sent = [row, column, again, x] if views_first else [x, again, row, column]
     queue, done = processes.Queue(), processes.Event()
-    queue.put(sent)
     process = processes.Process(target=_fill, args=(queue, done), daemon=True)
     process.start()
+    queue.put(sent)             # by a thread, which must not be importing anything when the process forks
     assert done.wait(60)
     process.join(60)
     assert all(y.is_shared() for y in sent)

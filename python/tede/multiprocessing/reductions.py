@@ -8,7 +8,8 @@ import os
 import pickle
 import threading
 import weakref
-from multiprocessing import context, reduction
+from multiprocessing import context, reduction, resource_sharer  # noqa: F401  DupFd imports the last when it is called: in a queue's
+#                                                       thread, and a process that forks meanwhile waits for ever for the import's lock
 from multiprocessing.reduction import ForkingPickler
 
 from tede import _C
