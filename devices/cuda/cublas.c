@@ -23,23 +23,15 @@ enum { OP_N = 0, OP_T = 1, COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_
 #define POINTER(result, name, arguments) static result (*name) arguments;
 CUBLAS_FUNCTIONS(POINTER)
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool there;
 
 static int failed(const char *what, cublasStatus_t status)
 {
     return td_error(status == 3 ? TD_E_MEMORY : TD_E_RUNTIME, "cuda: %s failed with cuBLAS's error %d", what, (int)status);
 }
 
-static void open_library(void)
-{
-    static const cuda_function functions[] = {CUBLAS_FUNCTIONS(CUDA_LISTED){NULL}};
-    void *library = cuda_library("cublas");
-    if (!library)
-        td_error_clear();
-    there = library && !cuda_look_up(library, functions);
-}
-static cuda_handles handles = {.lock = PTHREAD_MUTEX_INITIALIZER, .create = &cublasCreate_v2, .set_stream = &cublasSetStream_v2,
+static const cuda_function functions[] = {CUBLAS_FUNCTIONS(CUDA_LISTED){NULL}};
+static cuda_vendor library = {.name = "cublas", .functions = functions, .lock = PTHREAD_MUTEX_INITIALIZER};
+static cuda_handles handles = {.library = &library, .lock = PTHREAD_MUTEX_INITIALIZER, .create = &cublasCreate_v2, .set_stream = &cublasSetStream_v2,
                                .destroy = &cublasDestroy_v2, .failed = failed, .what = "a handle"};
 
 /* A matrix as cuBLAS takes it. */
@@ -81,16 +73,12 @@ int cuda_product(td_device device, void *stream, const td_product *given)
     }
     if (!takes || !store(&p.a, p.m, p.k, &a) || !store(&p.b, p.k, p.n, &b) || p.m > INT_MAX || p.n > INT_MAX || p.k > INT_MAX || p.batch > INT_MAX)
         return 1;
-    pthread_once(&once, open_library);
-    if (!there)
-        return 1;
-    if (cuda_enter(device.index))
-        return -1;
+    cuda_handle *h;
+    const int begun = cuda_begin(&handles, device.index, stream, &h);
+    if (begun)
+        return begun;
     const bool half_sums = p.flags & (p.dtype == TD_F16 ? TD_PRODUCT_F16_SUMS : p.dtype == TD_BF16 ? TD_PRODUCT_BF16_SUMS : 0);
     const int compute = doubles ? COMPUTE_64F : p.dtype == TD_F32 && p.flags & TD_PRODUCT_TF32 ? COMPUTE_32F_FAST_TF32 : COMPUTE_32F;
-    cuda_handle *h = cuda_take_handle(&handles, device.index, stream);
-    if (!h)
-        return -1;
     cublasStatus_t status = cublasSetMathMode(h->of, half_sums ? DEFAULT_MATH : DISALLOW_REDUCED_PRECISION_REDUCTION);
     status = status ? status : cublasGemmStridedBatchedEx(
         h->of, b.op, a.op, (int)p.n, (int)p.m, (int)p.k, doubles ? (const void *)&p.alpha : &alpha, p.b.data, type, (int)b.leading, p.b.batch_stride,

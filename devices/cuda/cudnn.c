@@ -36,8 +36,6 @@ typedef struct plan {
 
 static plan *plans[BUCKETS];
 static pthread_mutex_t plans_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool there;
 
 static int failed(const char *what, cudnnStatus_t status)
 {
@@ -47,15 +45,8 @@ static int failed(const char *what, cudnnStatus_t status)
                     what, cudnnGetErrorString(status), (int)status, more);
 }
 
-static void open_library(void)
-{
-    /* cuDNN looks for this one, too, and finds what is open already. */
-    if (!cuda_library("cublasLt"))
-        td_error_clear();
-    static const cuda_function functions[] = {CUDNN_FUNCTIONS(CUDA_LISTED){NULL}};
-    void *library = cuda_open_version("cudnn", 9);
-    there = library && !cuda_look_up(library, functions);
-}
+static const cuda_function functions[] = {CUDNN_FUNCTIONS(CUDA_LISTED){NULL}};
+static cuda_vendor library = {.name = "cudnn", .before = "cublasLt", .major = 9, .functions = functions, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 int64_t cuda_library_version(const char *name)
 {
@@ -63,11 +54,10 @@ int64_t cuda_library_version(const char *name)
         return cuda_fft_version();
     if (strcmp(name, "cudnn") != 0)
         return 0;
-    pthread_once(&once, open_library);
-    return there ? (int64_t)cudnnGetVersion() : 0;
+    return cuda_has(&library) ? (int64_t)cudnnGetVersion() : 0;
 }
 
-static cuda_handles handles = {.lock = PTHREAD_MUTEX_INITIALIZER, .create = &cudnnCreate, .set_stream = &cudnnSetStream, .destroy = &cudnnDestroy,
+static cuda_handles handles = {.library = &library, .lock = PTHREAD_MUTEX_INITIALIZER, .create = &cudnnCreate, .set_stream = &cudnnSetStream, .destroy = &cudnnDestroy,
                                .failed = failed, .what = "a handle of cuDNN (torch.backends.cudnn.enabled = False does without)"};
 
 /* ---- shapes */
@@ -260,12 +250,10 @@ int cuda_convolution(td_device device, void *stream, const td_convolution_call *
     shape s;
     if (is_product(c) || !shape_of(device.index, c, &s) || !aligned(c->x) || !aligned(c->y) || !aligned(c->w))
         return 1;
-    pthread_once(&once, open_library);
-    if (!there)
-        return 1;
-    cuda_handle *h = cuda_enter(device.index) ? NULL : cuda_take_handle(&handles, device.index, stream);
-    if (!h)
-        return -1;
+    cuda_handle *h;
+    const int begun = cuda_begin(&handles, device.index, stream, &h);
+    if (begun)
+        return begun;
     pthread_mutex_lock(&plans_lock);
     plan *p = plan_of(h->of, &s, c, device);
     pthread_mutex_unlock(&plans_lock);

@@ -39,8 +39,6 @@ enum { MOST_PLANS = 256 };
 static plan           *plans;           /* what was used last in front */
 static int             n_plans;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t  once = PTHREAD_ONCE_INIT;
-static bool            there;
 
 static int failed(const char *what, cufftResult status)
 {
@@ -49,20 +47,13 @@ static int failed(const char *what, cufftResult status)
 static bool declined(cufftResult status) { return status == INVALID_SIZE || status == NOT_IMPLEMENTED || status == NOT_SUPPORTED; }
 
 /* Its versions are one less than CUDA's: 11 goes with CUDA 12. */
-static void open_library(void)
-{
-    static const cuda_function functions[] = {CUFFT_FUNCTIONS(CUDA_LISTED){NULL}};
-    void *library = cuda_library("cufft");
-    if (!library)
-        td_error_clear();
-    there = library && !cuda_look_up(library, functions);
-}
+static const cuda_function functions[] = {CUFFT_FUNCTIONS(CUDA_LISTED){NULL}};
+static cuda_vendor library = {.name = "cufft", .functions = functions, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 int64_t cuda_fft_version(void)
 {
     int version = 0;
-    pthread_once(&once, open_library);
-    return there && cufftGetVersion(&version) == 0 ? version : 0;
+    return cuda_has(&library) && cufftGetVersion(&version) == 0 ? version : 0;
 }
 
 static void drop_last(void)
@@ -145,8 +136,7 @@ int cuda_fft(td_device device, void *stream, const td_fft_call *c)
     s.type = (c->kind == TD_FFT_R2C ? R2C : c->kind == TD_FFT_C2R ? C2R : C2C) | (c->dtype == TD_F64 ? OF_DOUBLES : 0);
     for (int d = 0; d < c->dims; d++)
         s.sizes[d] = c->sizes[d];
-    pthread_once(&once, open_library);
-    if (!there || (c->dtype != TD_F32 && c->dtype != TD_F64))
+    if (!cuda_has(&library) || (c->dtype != TD_F32 && c->dtype != TD_F64))
         return 1;
     if (cuda_enter(device.index))
         return -1;

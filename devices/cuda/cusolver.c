@@ -31,8 +31,6 @@ enum { ALLOC_FAILED = 2, NOT_TRANSPOSED = 0 };      /* LOWER, UPPER and "no vect
 #define POINTER(result, name, arguments) static result (*name) arguments;
 CUSOLVER_FUNCTIONS(POINTER)
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool there;
 
 static int failed(const char *what, cusolverStatus_t status)
 {
@@ -40,15 +38,9 @@ static int failed(const char *what, cusolverStatus_t status)
 }
 
 /* Its versions are one less than CUDA's: 11 goes with CUDA 12. */
-static void open_library(void)
-{
-    static const cuda_function functions[] = {CUSOLVER_FUNCTIONS(CUDA_LISTED){NULL}};
-    void *library = cuda_library("cusolver");
-    if (!library)
-        td_error_clear();
-    there = library && !cuda_look_up(library, functions);
-}
-static cuda_handles handles = {.lock = PTHREAD_MUTEX_INITIALIZER, .create = &cusolverDnCreate, .set_stream = &cusolverDnSetStream,
+static const cuda_function functions[] = {CUSOLVER_FUNCTIONS(CUDA_LISTED){NULL}};
+static cuda_vendor library = {.name = "cusolver", .functions = functions, .lock = PTHREAD_MUTEX_INITIALIZER};
+static cuda_handles handles = {.library = &library, .lock = PTHREAD_MUTEX_INITIALIZER, .create = &cusolverDnCreate, .set_stream = &cusolverDnSetStream,
                                .destroy = &cusolverDnDestroy, .failed = failed, .what = "a handle of cuSOLVER"};
 
 /* What a call works with: numbers of its workspace, a scalar for each reflector, pivots; and its matrices' sizes as cuSOLVER has them. */
@@ -120,12 +112,10 @@ int cuda_factor(td_device device, void *stream, const td_factor_call *c)
     room r = {.m = (int)c->m, .n = (int)c->n, .k = (int)c->k, .least = (int)(c->m < c->n ? c->m : c->n)};
     if ((!wide && c->dtype != TD_F32) || c->m > INT_MAX || c->n > INT_MAX || c->k > INT_MAX || (c->kind == TD_FACTOR_SVD && c->m < c->n))
         return 1;
-    pthread_once(&once, open_library);
-    if (!there)
-        return 1;
-    cuda_handle *h = cuda_enter(device.index) ? NULL : cuda_take_handle(&handles, device.index, stream);
-    if (!h)
-        return -1;
+    cuda_handle *h;
+    const int begun = cuda_begin(&handles, device.index, stream, &h);
+    if (begun)
+        return begun;
     cusolverStatus_t status = wide ? size_D(h->of, c, &r) : size_S(h->of, c, &r);
     lay_out(c, wide ? sizeof(double) : sizeof(float), &r);
     td_storage *memory = status ? NULL : td_storage_new(device, r.bytes);

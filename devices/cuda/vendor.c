@@ -1,7 +1,26 @@
-/* Handles of NVIDIA's libraries: see vendor.h. */
+/* NVIDIA's libraries and their handles: see vendor.h. */
 #include "vendor.h"
 
 #include <stdlib.h>
+
+bool cuda_has(cuda_vendor *v)
+{
+    int state = __atomic_load_n(&v->state, __ATOMIC_ACQUIRE);
+    if (state)
+        return state > 0;
+    pthread_mutex_lock(&v->lock);
+    if (!v->state) {
+        if (v->before && !cuda_library(v->before))
+            td_error_clear();
+        void *library = v->major ? cuda_open_version(v->name, v->major) : cuda_library(v->name);
+        if (!library)
+            td_error_clear();
+        __atomic_store_n(&v->state, library && !cuda_look_up(library, v->functions) ? 1 : -1, __ATOMIC_RELEASE);
+    }
+    state = v->state;
+    pthread_mutex_unlock(&v->lock);
+    return state > 0;
+}
 
 static cuda_handle *find(cuda_handles *handles, int index, CUstream stream)
 {
@@ -30,7 +49,7 @@ static cuda_handle *make(cuda_handles *handles, int index, CUstream stream)
     return made;
 }
 
-cuda_handle *cuda_take_handle(cuda_handles *handles, int index, CUstream stream)
+static cuda_handle *take(cuda_handles *handles, int index, CUstream stream)
 {
     cuda_handle *h = find(handles, index, stream);
     if (!h) {
@@ -42,6 +61,14 @@ cuda_handle *cuda_take_handle(cuda_handles *handles, int index, CUstream stream)
     if (h)
         pthread_mutex_lock(&h->lock);
     return h;
+}
+
+int cuda_begin(cuda_handles *handles, int index, CUstream stream, cuda_handle **handle)
+{
+    if (!cuda_has(handles->library))
+        return 1;
+    *handle = cuda_enter(index) ? NULL : take(handles, index, stream);
+    return *handle ? 0 : -1;
 }
 
 void cuda_put_handle(cuda_handle *handle) { pthread_mutex_unlock(&handle->lock); }

@@ -6,6 +6,16 @@
 
 #include <pthread.h>
 
+/* A library, which is opened when it is first needed. */
+typedef struct cuda_vendor {
+    const char          *name, *before;     /* "cudnn"; what it looks for itself, opened before it, or NULL */
+    int                  major;             /* the one version whose functions are declared; 0: any */
+    const cuda_function *functions;
+    pthread_mutex_t      lock;
+    int                  state;             /* 0 until it is opened; then 1, or -1 where it isn't installed or lacks a function */
+} cuda_vendor;
+bool cuda_has(cuda_vendor *library);
+
 typedef struct cuda_handle {
     struct cuda_handle *next;
     int                 index;
@@ -14,6 +24,7 @@ typedef struct cuda_handle {
     pthread_mutex_t     lock;
 } cuda_handle;
 typedef struct cuda_handles {
+    cuda_vendor    *library;
     cuda_handle    *first;          /* new ones are put in front, and none is taken out */
     pthread_mutex_t lock;
     int          (**create)(void **of), (**set_stream)(void *of, CUstream stream), (**destroy)(void *of);      /* the library's, once looked up */
@@ -21,8 +32,8 @@ typedef struct cuda_handles {
     const char     *what;           /* a handle, in that error */
 } cuda_handles;
 
-/* Locked; NULL with an error.  The index's context is current. */
-cuda_handle *cuda_take_handle(cuda_handles *handles, int index, CUstream stream);
-void         cuda_put_handle(cuda_handle *handle);
+/* Makes the index's context current and locks the stream's handle; 1 without an error where there is no library. */
+int  cuda_begin(cuda_handles *handles, int index, CUstream stream, cuda_handle **handle);
+void cuda_put_handle(cuda_handle *handle);
 
 #endif
