@@ -462,7 +462,9 @@ static bool write_whole(const char *path, const void *data, size_t size)
 static void *build(td_device device, const char *source, const char *options, td_binary *binary)
 {
     static int builds;
-    char folder[] = "/tmp/toyXXXXXX", text[64], library[64], command[512];
+    const char *place = getenv("TMPDIR");
+    char folder[256], text[300], library[300], command[1024];
+    snprintf(folder, sizeof folder, "%s/toyXXXXXX", place ? place : P_tmpdir);
     if (check(device.index) || !mkdtemp(folder))
         return NULL;
     const int number = __atomic_add_fetch(&builds, 1, __ATOMIC_RELAXED);        /* dlopen knows libraries by their names */
