@@ -35,6 +35,15 @@ def test_a_stream_runs_late_and_in_order(late):
     assert time.monotonic() - began > 0.055
 
 
+def test_a_profile_waits_for_the_streams_that_it_times(late):
+    x = tede.ones(8, device="toy:1")                    # not the current device
+    late(20000)
+    with tede.profiler.profile() as told:
+        x + x
+    add = next(e for e in told.events() if e.name == "aten::add")
+    assert add.device == "toy:1" and add.device_start > 0 and add.device_time_total >= 20000       # microseconds
+
+
 def test_streams_are_current_within_guards(toy):        # noqa: F811
     first, a, b = tede.toy.current_stream(), tede.Stream("toy"), tede.Stream("toy:1", priority=-1)
     assert first == tede.toy.default_stream() and first.stream_id == 0 and a.stream_id > 0 and a != first and a.device == tede.device("toy:0")

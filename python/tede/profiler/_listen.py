@@ -232,10 +232,10 @@ class DeviceTiming:
         kinds = [name.lower() for bit, name in self.names.items() if keys >> bit & 1]
         device = next((v[7] for v in _records(values) if v[7].type in kinds), None)
         where = str(device) if device is not None else f"{kinds[0]}:{_C._device_current(kinds[0])}"
-        if where not in self.origins:
-            self.origins[where] = _C.Event(where, enable_timing=True), time.monotonic_ns()
-            self.origins[where][0].record()
         stream = _C._stream_current(where)
+        if where not in self.origins:                           # `record()` alone is the stream of the current device, which may be another one
+            self.origins[where] = _C.Event(where, enable_timing=True), time.monotonic_ns()
+            self.origins[where][0].record(stream)
         event.device, event.stream = where, stream.stream_id
         event.marks = _C.Event(where, enable_timing=True), _C.Event(where, enable_timing=True)
         event.marks[0].record(stream)
