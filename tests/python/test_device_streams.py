@@ -36,8 +36,10 @@ def test_a_stream_runs_late_and_in_order(late):
 
 
 def test_a_profile_waits_for_the_streams_that_it_times(late):
-    x = tede.ones(8, device="toy:1")                    # not the current device
+    x, busy = tede.ones(8, device="toy:1"), tede.ones(8, device="toy:0")
     late(20000)
+    for _ in range(10):                                 # the current device is far behind the one that is timed
+        busy = busy + busy
     with tede.profiler.profile() as told:
         x + x
     add = next(e for e in told.events() if e.name == "aten::add")
