@@ -713,3 +713,29 @@ def test_a_factory_of_nothing_makes_it_on_its_device(lib):
     assert lib.zeros(2, 3, layout=lib.sparse_csr, device="meta").device.type == "meta"
     with lib.device("meta"):
         assert lib.sparse_coo_tensor((2, 3)).device.type == lib.zeros(2, 3, layout=lib.sparse_csr).device.type == "meta"
+
+
+def test_what_is_coalesced_after_conversions_and_sums(lib):
+    x = lib.tensor([[0., 1, 0, 2], [3, 0, 0, 0], [0, 0, 4, 0], [1, 0, 0, 5]])
+    csc = x.to_sparse_csc().to_sparse()
+    assert not csc.is_coalesced() and csc._indices().tolist() == [[1, 3, 0, 2, 0, 3], [0, 0, 1, 2, 3, 3]]
+    assert x.to_sparse_csr().to_sparse().is_coalesced() and not x.to_sparse_bsr((2, 2)).to_sparse(2).is_coalesced()
+    assert not x.to_sparse().unsqueeze(0).is_coalesced() and lib.zeros(3).to_sparse().unsqueeze(0).is_coalesced()
+    assert [x.to_sparse().sum(0, keepdim=keep).is_coalesced() for keep in (False, True)] == [True, False]
+
+
+@pytest.mark.parametrize("sparse_dim", [1, 2, 3])
+def test_a_kept_dimension_of_a_sum_may_become_sparse(lib, sparse_dim):
+    x = lib.arange(12.).reshape(3, 2, 1, 2).to_sparse(sparse_dim)
+    sums = [x.sum(d, keepdim=True) for d in range(4)]
+    assert [(s.sparse_dim(), s.dense_dim()) for s in sums if s.is_sparse] == {
+        1: [(2, 2), (1, 3), (1, 3)], 2: [(2, 2), (2, 2), (3, 1), (2, 2)], 3: [(3, 1), (3, 1), (3, 1), (4, 0)]}[sparse_dim]
+    for d, s in enumerate(sums):
+        assert (s.to_dense() == x.to_dense().sum(d, keepdim=True)).all()
+
+
+def test_a_masked_product_that_is_zero_is_specified(lib):
+    x = lib.tensor([[-5, 0, 3], [0, 0, 0], [1, 7, 0]]).to_sparse_csr()
+    mask = lib.tensor([[1, 0, 1], [1, 1, 1], [0, 1, 0]]).bool()
+    for product in (lib.masked.prod(x, dim=(0, -1), keepdim=True, mask=mask), lib.masked.prod(x, dim=(0, 1), keepdim=True, mask=mask.to_sparse_csr())):
+        assert product.values().tolist() == [0] and product.crow_indices().tolist() == [0, 1]

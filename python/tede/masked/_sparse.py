@@ -91,6 +91,11 @@ def reduce(name, input, dims, keepdim, dtype, identity):
     if input.layout is tede.sparse_csr:
         if not keepdim:
             raise AssertionError("reduction operations on CSR tensors with keepdim=False is unsupported")
+        if {d % 2 for d in dims} == {0, 1}:             # one element is specified, be it zero, where any was
+            values, some = input.values().to(dtype), min(1, input._nnz())
+            values = _JOINED[name](values, dim=0).reshape(1) if some else values
+            crow, col = input.crow_indices(), input.col_indices()
+            return tede.sparse_csr_tensor(crow.new_tensor([0, some]), col.new_zeros(some), values, (1, 1))
         return reduce(name, input.to_sparse(), dims, True, dtype, identity).coalesce().to_sparse_csr() if dims else input
     op, sparse = _JOINED[name], input.sparse_dim()
     dims = [d for d in dims if d < input.ndim]          # a tensor without dimensions is reduced over dimension 0, too

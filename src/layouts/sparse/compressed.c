@@ -101,6 +101,9 @@ td_tensor *td_sparse_coo(td_tensor *x)
     return td_sparse_settled(elements);
 }
 
+/* What a caller of to_sparse() gets: rows of CSR are in order, elements of the rest stay where they are, as in PyTorch. */
+td_tensor *td_compressed_to_coo(td_tensor *x) { return td_tensor_layout(x) == TD_SPARSE_CSR ? td_sparse_coo(x) : td_compressed_elements(x); }
+
 td_tensor *td_sparse_itself(td_tensor *x) { return td_requires_grad(x) ? td_alias(x) : td_ref(x); }
 
 /* ---- checks */
@@ -513,7 +516,7 @@ td_tensor *td_op_to_sparse(td_tensor *self, td_layout layout, int64_t n, const i
     if ((int)layout >= TD_SPARSE_CSR)
         return convert(self, (int)layout, n, blocks, dense);
     if (td_is_sparse(self))
-        return td_is_coo(self) ? td_sparse_itself(self) : td_sparse_coo(self);
+        return td_is_coo(self) ? td_sparse_itself(self) : td_compressed_to_coo(self);
     if (dense && (*dense < 0 || *dense > self->ndim))
         return td_fail(TD_E_RUNTIME, "to_sparse: dense_dim %" PRId64 " is out of range", *dense);
     return td_to_sparse_sparse_dim(self, self->ndim - (dense ? *dense : 0));

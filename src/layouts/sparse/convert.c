@@ -138,7 +138,7 @@ td_tensor *td_op_to_sparse_sparse_dim(td_tensor *self, int64_t sparse_dim)
                            "to_sparse: conversion from %s to Sparse with sparse_dim argument !=self.sparse_dim() is not "
                            "supported",
                            td_is_coo(self) ? "Sparse" : "SparseCsr");
-        return td_is_coo(self) ? td_sparse_itself(self) : td_sparse_coo(self);
+        return td_is_coo(self) ? td_sparse_itself(self) : td_compressed_to_coo(self);
     }
     if (self->ndim > 0 && sparse_dim == 0)
         return td_fail(TD_E_RUNTIME, "dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0");

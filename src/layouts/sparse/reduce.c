@@ -26,11 +26,10 @@ static bool mask_of(td_tensor *x, int64_t n, const int64_t *dims, uint64_t *mask
 
 /* ---- sums */
 
-/* Of a COO tensor. Dense dimensions are summed in the values; summed sparse ones leave the indices (or become 0 with
- * keepdim), which makes elements meet, and coalescing adds those up. If no sparse dimension is left the sum is
- * strided. Integers are summed in int64, as in PyTorch, unless a dtype is given. The result stays coalesced where no
- * index row went. */
-static td_tensor *sum_coo(td_tensor *x, uint64_t mask, bool keepdim, td_dtype dtype)
+/* Of a COO tensor. Dense dimensions are summed in the values; summed sparse ones leave the indices, which makes elements meet, and
+ * coalescing adds those up. If no sparse dimension is left the sum is strided. Integers are summed in int64, as in PyTorch, unless a
+ * dtype is given. The result stays coalesced where no index row went. */
+static td_tensor *sum_coo(td_tensor *x, uint64_t mask, td_dtype dtype)
 {
     const td_sparse *s = td_sparse_of(x);
     int64_t dense[TD_MAX_DIMS + 1], n_dense = 0, rows[TD_MAX_DIMS], sizes[TD_MAX_DIMS], n_rows = 0, n = 0;
@@ -40,43 +39,39 @@ static td_tensor *sum_coo(td_tensor *x, uint64_t mask, bool keepdim, td_dtype dt
             rows[n_rows++] = d;
         if (d >= s->sparse_dim && summed)
             dense[n_dense++] = d - s->sparse_dim + 1;
-        if (!summed || keepdim)
-            sizes[n++] = summed ? 1 : x->sizes[d];
+        if (!summed)
+            sizes[n++] = x->sizes[d];
     }
-    bool none_left = n_rows == 0;
-    if (none_left)                  /* the elements themselves are added up, too */
+    if (n_rows == 0) {              /* the elements themselves are added up, too */
         dense[n_dense++] = 0;
+        return td_sum_dim_intlist(s->values, n_dense, dense, false, dtype);
+    }
     TD_AUTO td_tensor *values = n_dense ? td_sum_dim_intlist(s->values, n_dense, dense, false, dtype)
                                         : dtype == TD_DTYPE_NONE ? td_ref(s->values) : td_to(s->values, dtype);
-    if (none_left)
-        return td_reshape(values, n, sizes);
     TD_AUTO td_tensor *integers = values && n_dense == 0 && dtype == TD_DTYPE_NONE &&
                                           !td_dtype_is_floating((td_dtype)values->dtype) &&
                                           !td_dtype_is_complex((td_dtype)values->dtype)
                                       ? td_to(values, TD_I64)
                                       : td_ref(values);
-    int64_t shape[TD_MAX_DIMS + 1], n_shape = 1;
-    shape[0] = td_sparse_nnz(x);
-    for (int d = s->sparse_dim; d < x->ndim; d++)
-        if (!(mask >> d & 1) || keepdim)
-            shape[n_shape++] = mask >> d & 1 ? 1 : x->sizes[d];
-    TD_AUTO td_tensor *shaped = td_reshape(integers, n_shape, shape), *indices = NULL;
-    int sparse_dim = keepdim ? s->sparse_dim : (int)n_rows;
-    if (keepdim) {
-        indices = td_clone(s->indices);
-        for (int d = 0; d < s->sparse_dim && indices; d++) {
-            TD_AUTO td_tensor *row = mask >> d & 1 ? td_select_int(indices, 0, d) : td_ref(TD_NONE);
-            if (!row || (row != TD_NONE && td_zero_(row)))
-                return NULL;
-        }
-    } else {
-        TD_AUTO td_tensor *order = td_empty(1, &n_rows, TD_I64);
-        if (order)
-            memcpy(order->data, rows, sizeof *rows * (size_t)n_rows);
-        indices = td_index_select(s->indices, 0, order);
-    }
-    TD_AUTO td_tensor *sum = td_coo_new((int)n, sizes, sparse_dim, indices, shaped, n_rows == s->sparse_dim && s->coalesced);
+    TD_AUTO td_tensor *order = td_empty(1, &n_rows, TD_I64);
+    if (order)
+        memcpy(order->data, rows, sizeof *rows * (size_t)n_rows);
+    TD_AUTO td_tensor *indices = td_index_select(s->indices, 0, order);
+    TD_AUTO td_tensor *sum = td_coo_new((int)n, sizes, (int)n_rows, indices, integers, n_rows == s->sparse_dim && s->coalesced);
     return td_sparse_settled(sum);
+}
+
+/* keepdim: each summed dimension is put back, which says whether it is a sparse one. */
+static td_tensor *put_back(td_tensor *sum, uint64_t mask, int ndim)
+{
+    td_tensor *x = td_ref(sum);
+    for (int d = 0; d < ndim && x; d++)
+        if (mask >> d & 1) {
+            td_tensor *wider = td_unsqueeze(x, d);
+            td_tensor_release(x);
+            x = wider;
+        }
+    return x;
 }
 
 td_tensor *td_sparse_sum_dim_intlist(td_tensor *self, int64_t n, const int64_t *dims, bool keepdim, td_dtype dtype)
@@ -92,7 +87,8 @@ td_tensor *td_sparse_sum_dim_intlist(td_tensor *self, int64_t n, const int64_t *
         return td_sum_dim_intlist(td_sparse_of(self)->values, -1, NULL, false, dtype);
     if (!td_is_coo(self) && !keepdim)
         return td_fail(TD_E_RUNTIME, "reduction operations on CSR tensors with keepdim=False is unsupported");
-    TD_AUTO td_tensor *coo = td_sparse_coo(self), *sum = coo ? sum_coo(coo, mask, keepdim, dtype) : NULL;
+    TD_AUTO td_tensor *coo = td_sparse_coo(self), *without = coo ? sum_coo(coo, mask, dtype) : NULL;
+    TD_AUTO td_tensor *sum = !without || !keepdim ? td_ref(without) : put_back(without, mask, self->ndim);
     if (td_is_coo(self) || !sum)
         return td_ref(sum);
     TD_AUTO td_tensor *sparse = td_sparse_coo(sum);
@@ -122,7 +118,7 @@ td_tensor *td_op__sparse_sum_dim(td_tensor *self, int64_t n, const int64_t *dim)
         return td_layout_refuse("_indices", self);
     if (n == 0)
         return td_fail(TD_E_RUNTIME, "sparse.sum: expected dim to name at least one dimension");
-    return mask_of(self, n, dim, &mask) ? sum_coo(self, mask, false, TD_DTYPE_NONE) : NULL;
+    return mask_of(self, n, dim, &mask) ? sum_coo(self, mask, TD_DTYPE_NONE) : NULL;
 }
 
 /* Each element's share of the gradient of its sum: of self's pattern. */

@@ -122,7 +122,8 @@ int td_sparse_transpose_(td_tensor *self, int64_t dim0, int64_t dim1)
                                                                              : td_layout_take(self, transposed);
 }
 
-/* Up to the last sparse dimension a row of zero indices, which changes no order; behind it a dimension of the values. */
+/* Up to the last sparse dimension a row of zero indices; behind it a dimension of the values. Neither changes an order, but
+ * PyTorch's result isn't coalesced if there are two elements, and programs see that. */
 td_tensor *td_sparse_unsqueeze(td_tensor *self, int64_t dim)
 {
     const td_sparse *s = td_sparse_of(self);
@@ -135,12 +136,12 @@ td_tensor *td_sparse_unsqueeze(td_tensor *self, int64_t dim)
     memcpy(sizes + d + 1, self->sizes + d, sizeof *sizes * (size_t)(self->ndim - d));
     if (d > s->sparse_dim) {
         TD_AUTO td_tensor *values = td_unsqueeze(s->values, d - s->sparse_dim + 1);
-        return td_coo_new(self->ndim + 1, sizes, s->sparse_dim, s->indices, values, s->coalesced);
+        return td_coo_new(self->ndim + 1, sizes, s->sparse_dim, s->indices, values, td_sparse_nnz(self) < 2);
     }
     TD_AUTO td_tensor *zero = td_zeros(2, (int64_t[]){1, td_sparse_nnz(self)}, TD_I64, self->device);
     TD_AUTO td_tensor *before = td_narrow(s->indices, 0, 0, d), *after = td_narrow(s->indices, 0, d, s->sparse_dim - d);
     TD_AUTO td_tensor *indices = before && zero && after ? td_cat(3, (td_tensor *[]){before, zero, after}, 0) : NULL;
-    return td_coo_new(self->ndim + 1, sizes, s->sparse_dim + 1, indices, s->values, s->coalesced);
+    return td_coo_new(self->ndim + 1, sizes, s->sparse_dim + 1, indices, s->values, td_sparse_nnz(self) < 2);
 }
 
 /* Without a row of indices, which are all zero, or without a dimension of the values. */

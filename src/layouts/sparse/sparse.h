@@ -37,6 +37,7 @@ td_tensor *td_rows_reduced(td_tensor *values, td_tensor *to, int64_t n, const ch
 /* The same elements in a strided tensor, in COO. */
 td_tensor *td_sparse_dense(td_tensor *x);
 td_tensor *td_sparse_coo(td_tensor *x);
+td_tensor *td_compressed_to_coo(td_tensor *x);
 /* What a conversion that has nothing to do gives: x, or an alias if a gradient is recorded, for a call's result can't be its
  * operand then. */
 td_tensor *td_sparse_itself(td_tensor *x);
