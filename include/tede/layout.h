@@ -74,6 +74,14 @@ TD_API void *td_tensor_fields(const td_tensor *x);    /* borrowed; NULL of a str
 TD_API td_tensor *td_layout_from_dense(int layout, td_tensor *x);
 /* x becomes what `from` is, of the same layout: its fields, sizes and dtype.  What in-place operators end with. */
 TD_API int   td_layout_take(td_tensor *x, const td_tensor *from) TD_MUST_USE;
+
+/* A boxed kernel on a layout's key for the operator that makes a new tensor, "aten::add.Tensor", and from it one for each of its other
+ * forms, "aten::add_.Tensor" and "aten::add.out": they call the kernel with the operator that makes a new tensor, and
+ * store what it makes by td_layout_store.  `device` as in td_register_boxed; a NULL kernel takes all of them away. */
+TD_API int td_layout_register_forms(const char *op, td_key key, int device, td_boxed_kernel *kernel, void *context) TD_MUST_USE;
+/* What the in-place form (`op` has TD_OP_INPLACE) or the one with out= does with its result: `to` of the result's layout takes its
+ * fields, converted to the dtype of `to`; a strided `to` takes the elements, and an out= the shape; another layout is an error. */
+TD_API int td_layout_store(const td_op *op, td_tensor *to, td_tensor *result) TD_MUST_USE;
 /* x's parts, through its layout; -1 with an error if the layout doesn't list them. */
 TD_API int        td_layout_parts(const td_tensor *x, td_layout_part *parts) TD_MUST_USE;
 /* A tensor like x of other parts. */

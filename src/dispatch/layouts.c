@@ -1,8 +1,11 @@
 /* What operators do for layouts other than strided where their entries name a pattern instead of a kernel: the operator itself on
- * the values, or on each part, of a tensor whose layout lists its parts (<tede/layout.h>). */
+ * the values, or on each part, of a tensor whose layout lists its parts (<tede/layout.h>).  And forms that are made of a kernel from outside. */
 #include "calls_dispatch_layouts.h"
 #include "dispatch/outputs.h"
 #include "tensor/layout.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* A pattern on the values alone is right only for layouts whose absent elements are zeros, and operators that keep
  * zero (the entry says so by naming the pattern). */
@@ -86,5 +89,87 @@ int td_call_by_pattern(const td_op *op, const td_layout_kernel *pattern, const t
         return -1;
     if (op->info.n_results)
         results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(target)};
+    return 0;
+}
+
+/* ---- one kernel from outside for all forms of an operator */
+
+int td_layout_store(const td_op *op, td_tensor *to, td_tensor *result)
+{
+    td_tensor *owned = result ? td_tensor_retain(result) : NULL;
+    return op->info.flags & TD_OP_INPLACE ? td_finish_inplace(op->info.name, to, owned) : td_finish_out(op->info.name, to, owned);
+}
+
+typedef struct form {
+    td_boxed_kernel *kernel;
+    void            *context;
+    const td_op     *makes;
+    const struct form *before;
+} form;
+
+static int run_form(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    const form *f = context;
+    bool operand = false;
+    for (int i = 0; i < f->makes->info.n_arguments; i++) {
+        operand |= arguments[i].kind == TD_VALUE_TENSOR && arguments[i].tensor != TD_NONE && td_has_layout(arguments[i].tensor);
+        for (int k = 0; k < arguments[i].count && arguments[i].kind == TD_VALUE_TENSORS; k++)
+            operand |= arguments[i].tensors[k] != TD_NONE && td_has_layout(arguments[i].tensors[k]);
+    }
+    td_tensor *to = arguments[op->info.flags & TD_OP_INPLACE ? 0 : op->info.n_arguments - 1].tensor;
+    td_value made = {0};
+    if (!operand)                               /* out= alone has the layout */
+        return td_layout_refuse(op->info.name, to), -1;
+    if (f->kernel(f->makes, keys, arguments, &made, f->context))
+        return -1;
+    const int status = td_layout_store(op, to, made.tensor);
+    td_values_release(&made, 1);
+    if (status == 0 && op->info.n_results)
+        results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(to)};
+    return status;
+}
+
+/* Whether a call of `op` has the arguments of one of `makes`, in the same order, with out= behind them if there is one. */
+static bool is_form_of(const td_op *op, const td_op *makes)
+{
+    const td_op_info *a = &op->info, *b = &makes->info;
+    const bool inplace = a->flags & TD_OP_INPLACE, out = a->flags & TD_OP_OUT;
+    const size_t length = strlen(b->name);
+    if (inplace == out || a->alias_of || strncmp(a->name, b->name, length) || strcmp(a->name + length, inplace ? "_" : "") ||
+        a->n_arguments != b->n_arguments + out || strcmp(a->space ? a->space : "", b->space ? b->space : ""))
+        return false;
+    for (int i = 0; i < b->n_arguments; i++)
+        if (a->arguments[i].kind != b->arguments[i].kind || a->arguments[i].is_out || strcmp(a->arguments[i].name, b->arguments[i].name))
+            return false;
+    return true;
+}
+
+/* Records are never freed: a call on another thread may be in one, as with implementations (structured.c). */
+int td_layout_register_forms(const char *name, td_key key, int device, td_boxed_kernel *kernel, void *context)
+{
+    static const form *registered;
+    const td_op *makes = td_op_find(name);
+    if (!makes)
+        return td_error(TD_E_VALUE, "no operator is named '%s'", name);
+    if (makes->info.n_results != 1 || makes->info.results[0].kind != TD_VALUE_TENSOR || makes->info.flags & (TD_OP_INPLACE | TD_OP_OUT))
+        return td_error(TD_E_VALUE, "%s makes no new tensor, which its other forms could store", name);
+    if (td_register_boxed(name, key, device, kernel, context))
+        return -1;
+    form *made = NULL;
+    if (kernel) {
+        if (!(made = malloc(sizeof *made)))
+            return td_error(TD_E_MEMORY, "no memory to register a kernel");
+        *made = (form){kernel, context, makes, __atomic_load_n(&registered, __ATOMIC_RELAXED)};
+        while (!__atomic_compare_exchange_n(&registered, &made->before, made, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
+    }
+    char full[160];
+    for (int i = 0; i < td_op_count(); i++) {
+        const td_op *op = td_op_at(i);
+        if (!op || !is_form_of(op, makes))
+            continue;
+        snprintf(full, sizeof full, "%s::%s%s%s", td_op_space(op), op->info.name, op->info.overload[0] ? "." : "", op->info.overload);
+        if (td_register_boxed(full, key, device, kernel ? run_form : NULL, made))
+            return -1;
+    }
     return 0;
 }

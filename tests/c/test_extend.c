@@ -489,6 +489,41 @@ TD_TEST(a_layout_has_its_fields_and_refuses_what_it_has_no_kernel_for)
     CHECK_FAILS(td_layout_register(&kind), TD_E_VALUE, "already");
 }
 
+static int doubled(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)op, (void)keys, (void)context;
+    td_tensor *x = arguments[0].tensor, *fields = td_mul_scalar(td_tensor_fields(x), td_int(2));
+    td_tensor *made = fields ? td_tensor_with_layout(td_tensor_layout(x), fields, 2, td_tensor_sizes(x), TD_F64, CPU) : NULL;
+    if (!made)
+        return td_tensor_release(fields), -1;
+    results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = made};
+    return 0;
+}
+
+TD_TEST(one_kernel_of_a_layout_serves_all_forms_of_an_operator)
+{
+    const int layout = td_layout_find("test_diagonal") < 0 ? TRY(td_layout_register(&kind)) : td_layout_find("test_diagonal");
+    const td_key key = td_layout_key(layout);
+    CHECK_FAILS(td_layout_register_forms("aten::nobody", key, TD_CPU, doubled, NULL), TD_E_VALUE, "aten::nobody");
+    CHECK_FAILS(td_layout_register_forms("aten::add_.Tensor", key, TD_CPU, doubled, NULL), TD_E_VALUE, "makes no new tensor");
+    CHECK_FAILS(td_layout_register_forms("aten::max.dim", key, TD_CPU, doubled, NULL), TD_E_VALUE, "makes no new tensor");
+    CHECK_EQ(td_layout_register_forms("aten::cumsum", key, TD_CPU, doubled, NULL), 0);
+    AUTO diagonal = TRY(line(3));
+    td_tensor *over = td_tensor_with_layout(layout, td_tensor_retain(diagonal), 2, (int64_t[]){3, 3}, TD_F64, CPU);
+    if (!over)
+        td_tensor_release(diagonal);
+    AUTO x = TRY(over);
+    AUTO out = TRY(td_zeros(2, (int64_t[]){3, 3}, TD_F64, CPU));
+    AUTO made = TRY(td_cumsum(x, 0, TD_DTYPE_NONE));
+    CHECK_EQ(td_cumsum_(x, 0, TD_DTYPE_NONE), 0);
+    CHECK_EQ(td_cumsum_out(made, 0, TD_DTYPE_NONE, out), 0);
+    CHECK_EQ(((double *)td_tensor_data(td_tensor_fields(x)))[2], 4);
+    CHECK_EQ(((double *)td_tensor_data(out))[8], 8);
+    CHECK_EQ(td_layout_register_forms("aten::cumsum", key, TD_CPU, NULL, NULL), 0);
+    CHECK_FAILS(td_cumsum(x, 0, TD_DTYPE_NONE), TD_E_NOT_IMPLEMENTED, "aten::cumsum");
+    CHECK_FAILS(td_cumsum_(x, 0, TD_DTYPE_NONE), TD_E_NOT_IMPLEMENTED, "aten::cumsum_");
+}
+
 /* Eight keys are for layouts from outside; what shares a key takes none. */
 TD_TEST(layouts_are_refused_by_what_is_wrong_with_them)
 {

@@ -91,10 +91,11 @@ def test_arithmetic_of_two_and_what_is_written():
         assert write(x) is x and same(x, numbers) and x.dtype is tede.float32 and x._version > version
         assert same(alias, [1., 2.])                                        # as with sparse: an alias keeps what it had
     assert tede.zeros(2, 2).copy_(e).tolist() == [[3., 0.], [0., 5.]]
-    for refused in lambda: d.add_(tede.ones(2, 2)), lambda: d.copy_(tede.ones(2, 2)), lambda: tede.ones(2, 2).add_(d), lambda: d - 1:
-        with pytest.raises(NotImplementedError, match='use to_dense'):
+    for refused, words in [(lambda: d.add_(tede.ones(2, 2)), 'layout strided'), (lambda: d.copy_(tede.ones(2, 2)), 'use to_dense'),
+                           (lambda: tede.ones(2, 2).mul_(d).div_(d), 'use to_dense'), (lambda: d - 1, 'use to_dense'), (lambda: 1 / d, 'diagonal_matrix')]:
+        with pytest.raises(NotImplementedError, match=words):
             refused()
-    for refused in lambda: d + make(1., 2., 3.), lambda: make(1.) + d, lambda: d.copy_(make(1.)), lambda: d.add_(e.double()):
+    for refused in lambda: d + make(1., 2., 3.), lambda: make(1.) + d, lambda: d.copy_(make(1.)), lambda: d.int().div_(2):
         with pytest.raises(RuntimeError):
             refused()
 
@@ -128,13 +129,72 @@ def test_gradients():
 def test_views_are_made_or_refused():
     d = make(1., 2.)
     assert same(d.t(), [1., 2.]) and same(d.transpose(0, 1), [1., 2.]) and same(d.detach(), [1., 2.])
-    for view in lambda: d[0], lambda: d.view(4), lambda: d.unsqueeze(0), lambda: d.as_strided((2,), (1,)):
+    for view in lambda: d.view(4), lambda: d.expand(3, 2, 2), lambda: d.diagonal(), lambda: d.as_strided((2,), (1,)):
         with pytest.raises(NotImplementedError, match='diagonal_matrix'):
             view()
     with pytest.raises(TypeError, match='Cannot assign'):
         d[0, 0] = 1
     with pytest.raises(TypeError, match='to_dense'):
         d.numpy()
+
+
+ALSO_OF_SPARSE = """d / 2; d // 2; d.div(2, rounding_mode='floor'); d.mul_(2); d.div_(2); d.floor_divide_(2); d.zero_(); d.new_zeros(2, 2);
+    d.new_zeros(3, 3, dtype=tede.int32); d.pow(2); d ** 3; d.float_power(2); d @ e; d @ x; x @ d; d @ v; d.mv(v); tede.mm(d, e); tede.addmm(x, d, x);
+    tede.addmm(x, d, x, beta=0, alpha=3); tede.nn.functional.linear(x, d); x + d; x - d; x * d; d * x; x.clone().add_(d); x.clone().sub_(d);
+    d.sum(); d.sum(0); d.sum((0, 1)); d.sum(1, keepdim=True); d.sum(dtype=tede.float64); d.any(); d.norm(); d.norm(1);
+    d.T; d.mT; d.t_(); d.transpose_(0, 1); d.permute(1, 0); d.select(0, 1); d[0]; d[:, 1]; d[1, 1]; d.unsqueeze(0); d.squeeze(0); d.unbind()[1];
+    d.index_select(0, tede.tensor([1])); tede.cat([d, e]); tede.stack([d, e]); d.narrow_copy(0, 0, 1); d.to_sparse_csr(); d.to_sparse_csc();
+    tede.add(d, e, out=o); tede.sub(d, e, alpha=2, out=o); tede.mul(d, e, out=o); tede.div(d, 2, out=o); tede.mm(d, e, out=o); tede.matmul(d, e, out=o);
+    tede.add(d, e, out=tede.empty(0)); tede.mm(d, x, out=tede.empty(0)); tede.add(d.double(), e, out=o); tede.sin(d, out=o)"""
+
+
+@pytest.mark.parametrize('call', re.split(r';\s+', ALSO_OF_SPARSE))
+def test_what_sparse_does_has_the_same_elements_here(call):
+    results = []
+    for layout in tede.diagonal_matrix, tede.sparse_coo, tede.strided:
+        d, e, o = (tede.diag(tede.tensor(line)) for line in ([3., -5.], [2., .5], [0., 0.]))
+        if layout is not tede.strided:
+            d, e, o = (m.to_sparse(layout=layout) for m in (d, e, o))
+        result = eval(call, dict(d=d, e=e, o=o, x=tede.arange(4.).reshape(2, 2), v=tede.arange(2.), tede=tede))
+        assert 'out=o' not in call or result is o
+        results.append((result.dtype, result.shape, result.to_dense().tolist()))
+    assert results[0] == results[1] == results[2]
+    small = make(3.)
+    assert small.item() == 3 and float(small) == 3 and bool(small) and not bool(make(0.))
+
+
+def test_gradients_pass_through_what_sparse_differentiates():
+    x, v = tede.arange(4.).reshape(2, 2), tede.arange(2.)
+    for f in (lambda d: d / 2, lambda d: d ** 2, lambda d: d @ x, lambda d: x @ d, lambda d: d @ v, lambda d: x + d, lambda d: d.sum(), lambda d: d.T,
+              lambda d: d.relu(), lambda d: d.log1p(), lambda d: tede.cat([d, d]), lambda d: tede.addmm(x, d, x), lambda d: (d * 1).mul_(2)):
+        gradients = []
+        for d in make(3., .5), tede.diag(tede.tensor([3., .5])):
+            y = f(d.requires_grad_()).to_dense()
+            (y * tede.arange(1., y.numel() + 1).reshape(y.shape)).sum().backward()
+            gradients.append(d.grad.to_dense().diagonal().tolist())
+        assert gradients[0] == gradients[1]
+
+
+def test_on_meta_there_are_shapes_and_layouts():
+    d, x = make(1., 2.).to('meta'), tede.empty(2, 3, device='meta')
+    assert (d @ x).shape == (2, 3) and d[0].shape == (2,) and d.sum().shape == ()
+    for made in d + d, d.mul_(2), d.zero_(), d.t(), d / 2, tede.zeros_like(make(1., 2.), device='meta'):
+        assert made.is_meta and made.layout is tede.diagonal_matrix and made.shape == (2, 2)
+
+
+def test_arguments_that_no_diagonal_matrix_has_are_refused():
+    d, out = make(1., 2.), make(0., 0.)
+    for call, error, words in [
+            (lambda: d.transpose(0, 2), RuntimeError, 'dimensions of a matrix'), (lambda: d.permute(0, 0), RuntimeError, 'each dimension once'),
+            (lambda: d @ tede.ones(3, 2), RuntimeError, 'have 2 elements'), (lambda: tede.ones(2, 3) @ d, RuntimeError, 'have 2 elements'),
+            (lambda: d @ tede.tensor(2.), RuntimeError, 'have 2 elements'), (lambda: d ** 0, RuntimeError, 'zeros to stay zeros'),
+            (lambda: tede.linalg.vector_norm(d, -1), RuntimeError, '0 or more'), (lambda: d.new_zeros(2, 3), ValueError, 'as many rows'),
+            (lambda: d.mv(d), RuntimeError, 'dimension'), (lambda: tede.add(d, d, out=out.int()), RuntimeError, "can't be cast"),
+            (lambda: tede.mm(tede.ones(2, 2), tede.ones(2, 2), out=out), NotImplementedError, "aten::mm"),
+            (lambda: tede.add(tede.ones(2, 2), d, out=out), NotImplementedError, 'layout strided')]:
+        with pytest.raises(error, match=words):
+            call()
+    assert same(out, [0., 0.])
 
 
 def test_what_is_not_made_of_such_parts_is_refused():
