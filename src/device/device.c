@@ -113,7 +113,8 @@ int td_device_copy_bytes(td_device to_device, void *to, td_device from_device, c
 {
     td_device device = to_device.type > TD_META ? to_device : from_device;
     const td_device_library *library = td_device_of(device.type);
-    if (nbytes == 0)
+    const bool itself = to == from && to_device.type == from_device.type && to_device.index == from_device.index;
+    if (nbytes == 0 || itself)          /* which OpenCL refuses */
         return 0;
     if (!library)
         return td_error(TD_E_RUNTIME, "a copy between devices of which neither is loaded");

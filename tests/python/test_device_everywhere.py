@@ -157,6 +157,23 @@ def test_what_depends_on_values_reads_them_there(toy):  # noqa: F811
         assert grads[0] == grads[1]
 
 
+@pytest.mark.parametrize("r, replaced", [(1, False), (2, False), (2, True), (3, False)])
+def test_combinations_of_elements_there(toy, r, replaced):         # noqa: F811
+    x = tede.tensor([1., 2., 3., 4.], device="toy").requires_grad_()
+    rows = tede.combinations(x, r, replaced)
+    rows.sum().backward()
+    here = tede.combinations(x.detach().cpu(), r, replaced)
+    assert rows.device.type == "toy" and rows.tolist() == here.tolist() and x.grad.tolist() == [here.eq(v).sum().item() for v in range(1, 5)]
+
+
+def test_a_factor_without_an_inverse_is_found_there(toy):          # noqa: F811
+    factor = tede.tensor([[2., 0.], [1., 3.]], device="toy")
+    assert tede.allclose(tede.cholesky_inverse(factor).cpu(), tede.cholesky_inverse(factor.cpu()))
+    factor[1, 1] = 0
+    with pytest.raises(RuntimeError, match="singular"):
+        tede.cholesky_inverse(factor)
+
+
 def test_copies_of_what_is_lazily_conjugated(toy):      # noqa: F811
     x = tede.tensor([1 + 2j, 3 - 4j])
     for source in (x.conj().to("toy"), x.to("toy").conj()):

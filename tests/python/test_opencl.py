@@ -36,6 +36,7 @@ def python(code, **environment):
 
 CALLS = [
     lambda x, y: x + y, lambda x, y: x * 2 - y.exp(), lambda x, y: (x > 0) & (y < 1), lambda x, y: x.double().sin(), lambda x, y: 3 - x,
+    lambda x, y: x.clone().conj_physical_(),
     lambda x, y: tede.where(x > 0, x, -x), lambda x, y: x.half() * y.half(), lambda x, y: (x * 10).int() // 3, lambda x, y: x[::2].clone().sub_(1),
     lambda x, y: tede.nn.functional.gelu(x, approximate="tanh"), lambda x, y: tede.addcmul(x, x, y, value=3), lambda x, y: x.t() + x.t(),
     lambda x, y: tede.add(x, y, alpha=2, out=tede.empty(0, device=x.device)), lambda x, y: x.unsqueeze(0) * y.view(-1, 1, 1),

@@ -243,7 +243,8 @@ static int check_pivots(td_tensor *factors)
     TD_AUTO td_tensor *all = td_with_values(factors);
     TD_AUTO td_tensor *diagonal = td_diagonal(all, 0, -2, -1);
     TD_AUTO td_tensor *zero = td_logical_not(diagonal);
-    TD_AUTO td_tensor *flat = td_reshape(zero, 1, (int64_t[]){-1});
+    TD_AUTO td_tensor *here = zero && td_is_outside(zero->device) ? td_host_copy(zero) : td_ref(zero);
+    TD_AUTO td_tensor *flat = td_reshape(here, 1, (int64_t[]){-1});
     TD_AUTO td_tensor *own = flat ? td_make_contiguous(flat) : NULL;
     if (!own)
         return -1;
