@@ -10,6 +10,7 @@ from . import grad as gradients
 from .emit_autograd import Nodes
 from .entries import LAYOUT_KEYS, LAYOUT_PATTERNS, of_layouts
 from .formula import DTYPES, Data
+from .traits import FORMATS
 from .grad import Emitter, GradError
 from .schema import types_of
 from .value import GROUPS, NARROW, Formula
@@ -89,6 +90,7 @@ class Chunk(Nodes):
         groups = e.get('dtypes', ['float', 'int', 'bool'])
         if e.get('promote') == 'to_float':
             groups = [g for g in groups if g in ('float', 'wide', 'complex')]
+        formats = [g for g in FORMATS if g in e.get('dtypes', [])]
         groups = [g for g in ('float', 'wide', 'complex', 'int', 'bool') if g in groups]
         masks = e.get('masks', [])
         name = op.c + suffix
@@ -99,7 +101,7 @@ class Chunk(Nodes):
             e.get('halves') == 'own'), value, {g: e[f'value_{g}'] for g in ('int', 'complex', 'bool') if f'value_{g}' in e})
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
-                            sum(1 << i for i, t in enumerate(tensors) if t in masks), groups, row, self.exact_out(op),
+                            sum(1 << i for i, t in enumerate(tensors) if t in masks), groups + formats, row, self.exact_out(op),
                             'Scalar alpha=1)' in op.schema.text and parameters == ['alpha'], self.fitting(e, tensors, parameters) +
                             f' .op = &row_{op.c},' + (f' .choice = "{suffix[1:]}",' if suffix else ''))
         return name
@@ -136,7 +138,7 @@ class Chunk(Nodes):
         return 1 + 8 * calls
 
     def emit_pointwise(self, name, title, n_in, cost, promote, out, masks, groups, row, exact=None, alpha=False, fits=''):
-        mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g])
+        mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in {**DTYPES, **FORMATS}[g])
         exact = f'\n    .exact = {exact},' if exact else ''
         alpha = ' .alpha = true,' if alpha else ''
         self.code.append(f'''static const td_pointwise pw_{name} = {{

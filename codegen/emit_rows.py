@@ -147,7 +147,7 @@ class Rows:
         words |= {field: json.dumps(text) for field in ('names', 'flops') if (text := traits.own(op, field))}
         words |= {field: json.dumps('{}={}'.format(*pair)) for field in ('shown', 'spelled') for pair in traits.pairs(op, field)}
         words |= {'decompose': json.dumps(word)} if (word := traits.decompose(op)) else {}
-        words |= traits.autocast(op)
+        words |= traits.autocast(op) | traits.formats(op)
         text = ', '.join(f'.{field} = {value}' for field, value in words.items())
         if text not in self.traits:
             self.traits[text] = f'traits_{len(self.traits)}'

@@ -11,6 +11,9 @@ class TraitError(ValueError):
 POLICIES = 'lower_precision', 'fp32', 'promote', 'not', 'unsafe'
 CHOICES = {'decompose': ('never', 'linear', 'matmul', 'square', 'dropout', 'dropout_', 'feature_dropout', 'feature_dropout_'),
            'names': ('reduced', 'swapped', 'permuted', 'dropped', 'squeezed', 'product', 'kept')}
+FORMATS = {'complex32': ['C32'], 'float8': ['F8_E4M3FN', 'F8_E5M2', 'F8_E4M3FNUZ', 'F8_E5M2FNUZ'], 'float8_e8m0fnu': ['F8_E8M0FNU'],
+           'float4': ['F4_E2M1FN_X2'], 'bits': ['BITS1X8', 'BITS2X4', 'BITS4X2', 'BITS8', 'BITS16'],
+           'quantized': ['QI8', 'QU8', 'QI32', 'QU4X2', 'QU2X4']}
 OF_ONE = {'core', 'dynamic_output_shape'}
 TAGS = {'core', 'nondeterministic_seeded', 'reduction', 'dynamic_output_shape', 'view_copy'}
 
@@ -35,6 +38,23 @@ def autocast(op):
     return {field: f'TD_AUTOCAST_{policy.upper()}' for field, policy in words.items()}
 
 
+def root_of(op):
+    """The entry that an operator is a variant or another name of."""
+    while op.target or op.parent:
+        op = op.target or op.parent
+    return op
+
+
+def formats(op):
+    """The members of td_op_traits for `formats: {moved: [complex32, float8], widened: [complex32]}`, of all variants."""
+    entry = root_of(op).entry.get('formats', {})
+    if entry.keys() - {'moved', 'widened'} or {name for names in entry.values() for name in names} - FORMATS.keys():
+        raise TraitError(f'formats: {entry!r} is not moved and widened with lists of {", ".join(FORMATS)}')
+    if 'widened' in entry and entry['widened'] != ['complex32']:
+        raise TraitError('formats: only complex32 has a wider dtype')
+    return {how: ' | '.join(f'1ull << TD_{dtype}' for name in names for dtype in FORMATS[name]) for how, names in entry.items()}
+
+
 def pairs(op, field):
     """The argument and what the entry says of it in a field that is one, `shown: {dim: sum}`: a list of at most one pair."""
     entry = op.entry.get(field, {}) if op.parent is None and op.target is None else {}
@@ -56,9 +76,7 @@ def decompose(op):
 def tags(op):
     """PyTorch's tags in the order of their names.  `tags: [core, core.Scalar]` is of the operator itself and of its overload Scalar;
     but for those in OF_ONE, tags are of all variants."""
-    root = op
-    while root.target or root.parent:
-        root = root.target or root.parent
+    root = root_of(op)
     entry, flags = root.entry.get('tags', []), op.entry.get('flags', [])
     words = {word.partition('.')[0] for word in entry}
     if words - TAGS:

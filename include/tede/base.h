@@ -67,6 +67,12 @@ TD_API void td_set_warning_handler(td_warning_handler *handler, void *context);
 typedef enum td_dtype {
     TD_BOOL, TD_U8, TD_I8, TD_I16, TD_I32, TD_I64, TD_U16, TD_U32, TD_U64,
     TD_F16, TD_BF16, TD_F32, TD_F64, TD_C64, TD_C128,
+    /* Formats: what the library stores, moves and converts, and mostly doesn't compute with (docs/formats.md). */
+    TD_C32,                 /* complex numbers of two float16: computed as TD_C64 */
+    TD_F8_E4M3FN, TD_F8_E5M2, TD_F8_E4M3FNUZ, TD_F8_E5M2FNUZ, TD_F8_E8M0FNU,
+    TD_F4_E2M1FN_X2,        /* two in a byte */
+    TD_BITS1X8, TD_BITS2X4, TD_BITS4X2, TD_BITS8, TD_BITS16,
+    TD_QI8, TD_QU8, TD_QI32, TD_QU4X2, TD_QU2X4,         /* of quantized tensors */
     TD_DTYPE_A, TD_DTYPE_B, TD_DTYPE_C, TD_DTYPE_D,      /* room for those of plug-ins: td_dtype_register */
     TD_DTYPES,              /* how many there can be */
     TD_DTYPE_NONE = -1,     /* an absent optional dtype */
@@ -77,12 +83,12 @@ TD_API const char *td_dtype_name(td_dtype dtype);
 /* "Float": the name that PyTorch's error messages use. */
 TD_API const char *td_dtype_title(td_dtype dtype);
 TD_API size_t      td_dtype_size(td_dtype dtype);
-TD_API bool        td_dtype_is_floating(td_dtype dtype);   /* float16 ... float64 */
+TD_API bool        td_dtype_is_floating(td_dtype dtype);   /* float16 ... float64, float8_..., float4_... */
 TD_API bool        td_dtype_is_complex(td_dtype dtype);
 TD_API bool        td_dtype_is_integral(td_dtype dtype);   /* integers, without bool */
 TD_API bool        td_dtype_is_signed(td_dtype dtype);
-TD_API td_dtype    td_dtype_to_real(td_dtype dtype);       /* complex64 -> float32; others as they are */
-TD_API td_dtype    td_dtype_to_complex(td_dtype dtype);    /* float32 -> complex64; halves -> complex64; no integers */
+TD_API td_dtype    td_dtype_to_real(td_dtype dtype);       /* complex64 -> float32, complex32 -> float16; others as they are */
+TD_API td_dtype    td_dtype_to_complex(td_dtype dtype);    /* float32 -> complex64, float16 -> complex32, bfloat16 -> complex64; no integers */
 /* The dtype of a result of both, by PyTorch's lattice (torch.promote_types); TD_DTYPE_NONE with an error
  * where PyTorch has none (uint16 with int32, say). */
 TD_API td_dtype    td_promote_types(td_dtype a, td_dtype b);

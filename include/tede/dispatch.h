@@ -24,7 +24,7 @@ typedef enum td_key {
     TD_KEY_DENSE = 12,
     TD_KEY_SPARSE, TD_KEY_COMPRESSED,       /* COO; CSR, CSC, BSR and BSC */
     TD_KEY_LAYOUTS,                         /* the first for layouts that are registered at run time: td_layout_key */
-    TD_KEY_DTYPE = 23,                      /* all dtypes of plug-ins */
+    TD_KEY_DTYPE = 23,                      /* formats (complex32, float8, ...) and all dtypes of plug-ins */
     /* Python's __torch_dispatch__ is the innermost: it sees what the others make of a call. */
     TD_KEY_PYTHON = 24,
     TD_KEY_UNWRAP,                  /* the lower end of a grad or jvp level: <tede/transforms.h> */
@@ -146,6 +146,8 @@ typedef struct td_op_traits {
     const char        *decompose;   /* what __torch_dispatch__ sees of a composite: its parts (NULL), itself ("never"), a rule's calls */
     uint32_t           flags;       /* for td_op_set_traits: those of TD_OP_TRAITS that it has, which td_op_info's flags show */
     td_autocast_policy autocast_devices;    /* with operands on a device from outside, if another one than `autocast` */
+    uint64_t           moved;       /* formats (a bit per dtype) of operands that kernels only move: called with integers of their size */
+    uint64_t           widened;     /* formats that it is called with in a wider dtype: complex32 in complex64 */
 } td_op_traits;
 
 typedef struct td_op_info {

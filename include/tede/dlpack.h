@@ -9,7 +9,11 @@
 extern "C" {
 #endif
 
-enum { TD_DL_INT = 0, TD_DL_UINT = 1, TD_DL_FLOAT = 2, TD_DL_BFLOAT = 4, TD_DL_COMPLEX = 5, TD_DL_BOOL = 6 };
+enum {
+    TD_DL_INT = 0, TD_DL_UINT = 1, TD_DL_FLOAT = 2, TD_DL_BFLOAT = 4, TD_DL_COMPLEX = 5, TD_DL_BOOL = 6, TD_DL_FLOAT8_E4M3FN = 10,
+    TD_DL_FLOAT8_E4M3FNUZ = 11, TD_DL_FLOAT8_E5M2 = 12, TD_DL_FLOAT8_E5M2FNUZ = 13, TD_DL_FLOAT8_E8M0FNU = 14,
+    TD_DL_FLOAT4_E2M1FN = 17,       /* of four bits, two lanes */
+};
 enum { TD_DL_CPU = 1, TD_DL_CUDA = 2, TD_DL_CUDA_HOST = 3, TD_DL_OPENCL = 4, TD_DL_EXTENSION = 12 };
 enum { TD_DL_READ_ONLY = 1, TD_DL_IS_COPIED = 2 };      /* flags */
 

@@ -51,12 +51,12 @@ TD_API int td_check_ndim(const td_op *op, int argument, const td_tensor *x, int 
 /* Exactly these sizes; TD_ANY lets one pass. */
 TD_API int td_check_sizes_of(const td_op *op, int argument, const td_tensor *x, int ndim, const int64_t *sizes) TD_MUST_USE;
 /* One of the dtypes in a mask of TD_DTYPE_BIT(dtype). */
-TD_API int td_check_dtype_of(const td_op *op, int argument, const td_tensor *x, uint32_t dtypes) TD_MUST_USE;
+TD_API int td_check_dtype_of(const td_op *op, int argument, const td_tensor *x, uint64_t dtypes) TD_MUST_USE;
 /* Any test of your own: `good`, or what the argument "must" be, printf-style. */
 TD_API int td_check_argument(const td_op *op, int argument, bool good, const char *must, ...) TD_MUST_USE TD_PRINTF(4, 5);
 /* All tensor arguments that aren't single numbers on the CPU are on one device: PyTorch's error. */
 TD_API int td_check_same_device(const td_op *op, const td_value *arguments) TD_MUST_USE;
-#define TD_DTYPE_BIT(dtype) (1u << (dtype))
+#define TD_DTYPE_BIT(dtype) (UINT64_C(1) << (dtype))
 #define TD_FLOATS   (TD_DTYPE_BIT(TD_F16) | TD_DTYPE_BIT(TD_BF16) | TD_DTYPE_BIT(TD_F32) | TD_DTYPE_BIT(TD_F64))
 #define TD_INTEGERS (TD_DTYPE_BIT(TD_U8) | TD_DTYPE_BIT(TD_I8) | TD_DTYPE_BIT(TD_I16) | TD_DTYPE_BIT(TD_I32) | \
                      TD_DTYPE_BIT(TD_I64) | TD_DTYPE_BIT(TD_U16) | TD_DTYPE_BIT(TD_U32) | TD_DTYPE_BIT(TD_U64))

@@ -218,12 +218,16 @@ static int store(td_dtype dtype, char *p, PyObject *o)
     }
     double d;
     switch (dtype) {
+    case TD_F4_E2M1FN_X2: case TD_BITS1X8: case TD_BITS2X4: case TD_BITS4X2: case TD_BITS8: case TD_BITS16: case TD_QI8: case TD_QU8: case TD_QI32:
+    case TD_QU4X2: case TD_QU2X4:
+        return PyErr_Format(PyExc_RuntimeError, "store_scalar: invalid type"), -1;
     case TD_BOOL: {
         int truth = PyObject_IsTrue(o);
         *(uint8_t *)p = (uint8_t)truth;
         return truth < 0 ? -1 : 0;
     }
-    case TD_F16: case TD_BF16: case TD_F32: case TD_F64:
+    case TD_F16: case TD_BF16: case TD_F32: case TD_F64: case TD_F8_E4M3FN: case TD_F8_E5M2: case TD_F8_E4M3FNUZ: case TD_F8_E5M2FNUZ:
+    case TD_F8_E8M0FNU:
         d = PyFloat_CheckExact(o) ? PyFloat_AS_DOUBLE(o) : PyFloat_AsDouble(o);
         if (d == -1 && PyErr_Occurred()) {
             if (PyComplex_Check(o)) {
@@ -239,11 +243,13 @@ static int store(td_dtype dtype, char *p, PyObject *o)
         else
             td_convert(dtype, p, 0, TD_F64, &d, 0, 1);
         return 0;
-    case TD_C64: case TD_C128: {
+    case TD_C64: case TD_C128: case TD_C32: {
         Py_complex z = PyComplex_AsCComplex(o);
         if (z.real == -1 && PyErr_Occurred())
             return -1;
-        if (dtype == TD_C64)
+        if (dtype == TD_C32)
+            td_convert(TD_F16, p, 2, TD_F64, &z, 8, 2);
+        else if (dtype == TD_C64)
             ((float *)p)[0] = (float)z.real, ((float *)p)[1] = (float)z.imag;
         else
             ((double *)p)[0] = z.real, ((double *)p)[1] = z.imag;

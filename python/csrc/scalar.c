@@ -123,6 +123,11 @@ static PyObject *element(td_dtype dtype, const char *at)
     case TD_F32: return PyFloat_FromDouble(*(const float *)p);
     case TD_F64: return PyFloat_FromDouble(*(const double *)p);
     case TD_C64: return PyComplex_FromDoubles(((const float *)p)[0], ((const float *)p)[1]);
+    case TD_C32: {
+        float both[2];
+        td_convert(TD_F32, both, 4, TD_F16, p, 2, 2);
+        return PyComplex_FromDoubles(both[0], both[1]);
+    }
     case TD_C128: return PyComplex_FromDoubles(((const double *)p)[0], ((const double *)p)[1]);
     default:
         td_convert(TD_F64, &wide, 0, dtype, p, 0, 1);
@@ -157,7 +162,10 @@ PyObject *td_py_tolist(td_tensor *x)
         if (!(x = plain = td_py_resolved(x)))
             return NULL;
     }
-    const bool foreign = td_tensor_dtype(x) >= TD_DTYPE_A;
+    const td_dtype dtype = td_tensor_dtype(x);
+    const bool foreign = dtype >= TD_DTYPE_A;
+    if (dtype >= TD_F4_E2M1FN_X2 && dtype <= TD_QU2X4)
+        return PyErr_Format(PyExc_RuntimeError, "load_scalar: invalid type");
     if (td_tensor_device(x).type > TD_META || foreign || !td_tensor_storage(x)) {
         if (!td_tensor_storage(x)) {
             td_tensor_release(plain);

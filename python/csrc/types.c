@@ -10,23 +10,13 @@
 enum { RESERVED = 64 };
 static const struct {
     const char *name;
-    uint8_t size, bits;
-    bool floating, is_signed;
-    double eps, max, tiny;
+    bool is_signed;
 } reserved[] = {
-    {"complex32", 4, 0, false, true, 0, 0, 0},     /* the first, and the complex one */
-    {"float8_e4m3fn", 1, 8, true, true, 0.125, 448, 0x1p-6},     {"float8_e5m2", 1, 8, true, true, 0.25, 57344, 0x1p-14},
-    {"float8_e4m3fnuz", 1, 8, true, true, 0.125, 240, 0x1p-7},   {"float8_e5m2fnuz", 1, 8, true, true, 0.125, 57344, 0x1p-15},
-    {"float8_e8m0fnu", 1, 8, true, false, 1, 0x1p127, 0x1p-127}, {"float4_e2m1fn_x2", 1, 0, true, true, 0, 0, 0},
-    {"qint8", 1, 0, false, true, 0, 0, 0},     {"quint8", 1, 0, false, false, 0, 0, 0},  {"qint32", 4, 0, false, true, 0, 0, 0},
-    {"quint4x2", 1, 0, false, false, 0, 0, 0}, {"quint2x4", 1, 0, false, false, 0, 0, 0},
-    {"bits1x8", 1, 0, false, false, 0, 0, 0},  {"bits2x4", 1, 0, false, false, 0, 0, 0}, {"bits4x2", 1, 0, false, false, 0, 0, 0},
-    {"bits8", 1, 0, false, false, 0, 0, 0},    {"bits16", 2, 0, false, false, 0, 0, 0},
-    {"int1", 1, 0, false, true, 0, 0, 0},      {"int2", 1, 0, false, true, 0, 0, 0},     {"int3", 1, 0, false, true, 0, 0, 0},
-    {"int4", 1, 0, false, true, 0, 0, 0},      {"int5", 1, 0, false, true, 0, 0, 0},     {"int6", 1, 0, false, true, 0, 0, 0},
-    {"int7", 1, 0, false, true, 0, 0, 0},      {"uint1", 1, 0, false, false, 0, 0, 0},   {"uint2", 1, 0, false, false, 0, 0, 0},
-    {"uint3", 1, 0, false, false, 0, 0, 0},    {"uint4", 1, 0, false, false, 0, 0, 0},   {"uint5", 1, 0, false, false, 0, 0, 0},
-    {"uint6", 1, 0, false, false, 0, 0, 0},    {"uint7", 1, 0, false, false, 0, 0, 0},
+    {"int1", true},      {"int2", true},     {"int3", true},
+    {"int4", true},      {"int5", true},     {"int6", true},
+    {"int7", true},      {"uint1", false},   {"uint2", false},
+    {"uint3", false},    {"uint4", false},   {"uint5", false},
+    {"uint6", false},    {"uint7", false},
 };
 
 static PyObject *dtypes[TD_DTYPES], *layouts[TD_LAYOUTS], *formats[4];
@@ -94,18 +84,17 @@ static PyMethodDef enum_methods[] = {
 static PyObject *dtype_flag(PyObject *self, void *which)
 {
     int code = ((EnumObject *)self)->code;
-    if (code >= RESERVED)
-        switch ((intptr_t)which) {
-        case 0: return PyBool_FromLong(reserved[code - RESERVED].floating);
-        case 1: return PyBool_FromLong(code == RESERVED);
-        case 2: return strncmp(reserved[code - RESERVED].name, "q", 1) ? PyBool_FromLong(reserved[code - RESERVED].is_signed) :
-                       PyErr_Format(PyExc_RuntimeError, "isSignedType not supported for quantized types");
-        default: return PyLong_FromLong(reserved[code - RESERVED].size);
-        }
+    if (code >= RESERVED)       /* all of them are integers in a byte */
+        return (intptr_t)which > 2 ? PyLong_FromLong(1) : PyBool_FromLong((intptr_t)which == 2 && reserved[code - RESERVED].is_signed);
     switch ((intptr_t)which) {
     case 0: return PyBool_FromLong(td_dtype_is_floating(code));
     case 1: return PyBool_FromLong(td_dtype_is_complex(code));
-    case 2: return PyBool_FromLong(td_dtype_is_signed(code));
+    case 2:
+        if (code >= TD_QI8 && code <= TD_QU2X4)
+            return PyErr_Format(PyExc_RuntimeError, "isSignedType not supported for quantized types");
+        if (code >= TD_BITS1X8 && code <= TD_BITS16)
+            return PyErr_Format(PyExc_RuntimeError, "Bits types are undefined");
+        return PyBool_FromLong(td_dtype_is_signed(code));
     default: return PyLong_FromSize_t(td_dtype_size(code));
     }
 }
@@ -113,8 +102,6 @@ static PyObject *dtype_to(PyObject *self, PyObject *which)
 {
     (void)which;
     int code = ((EnumObject *)self)->code;
-    if (code == RESERVED)
-        return Py_NewRef(td_py_dtype(TD_F16));
     return Py_NewRef(code < RESERVED ? td_py_dtype(td_dtype_to_real(code)) : self);
 }
 static PyObject *dtype_to_complex(PyObject *self, PyObject *unused)
@@ -337,11 +324,12 @@ typedef struct { double eps, max, tiny, resolution, smallest; int bits; } FloatI
 
 static FloatInfo float_info(int code)
 {
-    if (code >= RESERVED) {
-        const int i = code - RESERVED;
-        return (FloatInfo){reserved[i].eps, reserved[i].max, reserved[i].tiny, 1, 0, reserved[i].bits};
-    }
     switch (td_dtype_to_real(code)) {
+    case TD_F8_E4M3FN: return (FloatInfo){0.125, 448, 0x1p-6, 1, 0x1p-9, 8};
+    case TD_F8_E5M2: return (FloatInfo){0.25, 57344, 0x1p-14, 1, 0x1p-16, 8};
+    case TD_F8_E4M3FNUZ: return (FloatInfo){0.125, 240, 0x1p-7, 1, 0x1p-10, 8};
+    case TD_F8_E5M2FNUZ: return (FloatInfo){0.125, 57344, 0x1p-15, 1, 0x1p-17, 8};
+    case TD_F8_E8M0FNU: return (FloatInfo){1, 0x1p127, 0x1p-127, 1, 0x1p-127, 8};
     case TD_F16: return (FloatInfo){0x1p-10, 65504., 0x1p-14, 1e-3, 0x1p-24, 16};
     case TD_BF16: return (FloatInfo){0x1p-7, 0x1.fep127, 0x1p-126, 1e-2, 0x1p-133, 16};
     case TD_F32: return (FloatInfo){FLT_EPSILON, FLT_MAX, FLT_MIN, 1e-6, 0x1p-149, 32};
@@ -362,7 +350,7 @@ static PyObject *finfo_get(PyObject *self, void *which)
     case INFO_TINY: return PyFloat_FromDouble(f.tiny);
     case INFO_RESOLUTION: return PyFloat_FromDouble(f.resolution);
     case INFO_SMALLEST: return PyFloat_FromDouble(f.smallest);
-    default: return PyUnicode_FromString(code < RESERVED ? td_dtype_name(td_dtype_to_real(code)) : reserved[code - RESERVED].name);
+    default: return PyUnicode_FromString(td_dtype_name(td_dtype_to_real(code)));
     }
 }
 static PyObject *iinfo_get(PyObject *self, void *which)
@@ -385,20 +373,10 @@ static PyObject *info_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     td_dtype dtype = td_default_dtype();
     if (!PyArg_ParseTupleAndKeywords(args, kw, is_float ? "|O:finfo" : "O:iinfo", names, &what))
         return NULL;
-    int code = what && Py_IS_TYPE(what, &td_py_dtype_type) ? ((EnumObject *)what)->code : 0;
-    if (is_float && code == RESERVED) {     /* complex32: that of its parts */
-        what = NULL;
-        dtype = TD_F16;
-    } else if (is_float && code >= RESERVED && reserved[code - RESERVED].bits) {
-        InfoObject *info = (InfoObject *)type->tp_alloc(type, 0);
-        if (info)
-            info->code = code;
-        return (PyObject *)info;
-    }
     if (what && !td_py_as_dtype(what, &dtype))
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "%s(): argument 'type' (position 1) must be tede.dtype, not %s",
                             is_float ? "finfo" : "iinfo", Py_TYPE(what)->tp_name);
-    if (is_float && !td_dtype_is_floating(dtype) && !td_dtype_is_complex(dtype))
+    if (is_float && ((!td_dtype_is_floating(dtype) && !td_dtype_is_complex(dtype)) || dtype == TD_F4_E2M1FN_X2))
         return PyErr_Format(PyExc_TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to "
                             "handle '%s'", td_dtype_name(dtype));
     if (!is_float && dtype == TD_BOOL)
@@ -513,23 +491,16 @@ static PyObject *get_promotion(PyObject *m, PyObject *unused)
     return PyUnicode_FromString(td_get_promotion() == TD_PROMOTION_ARRAY_API ? "array_api" : "pytorch");
 }
 
-/* ---- promotion of dtypes that no tensor has */
+/* ---- promotion of dtypes that no tensor has: integers of fewer than eight bits */
 
-static bool is_reserved(int code, const char *prefix)
-{
-    return code >= RESERVED && !strncmp(reserved[code - RESERVED].name, prefix, strlen(prefix));
-}
-
-/* PyTorch's names in errors: ComplexHalf, Float8_e5m2, QUInt8, UInt4. */
+/* PyTorch's names in errors: UInt4. */
 static const char *title_of(int code, char *buffer, size_t size)
 {
     if (code < RESERVED)
         return td_dtype_title(code);
-    if (code == RESERVED)
-        return "ComplexHalf";
     snprintf(buffer, size, "%s", reserved[code - RESERVED].name);
-    for (char *c = buffer; *c == 'q' || *c == 'u' || *c == 'i' || *c == 'f' || *c == 'b'; c++) {
-        bool last = *c == 'i' || *c == 'f' || *c == 'b';
+    for (char *c = buffer; *c == 'u' || *c == 'i'; c++) {
+        const bool last = *c == 'i';
         *c -= 'a' - 'A';
         if (last)
             break;
@@ -537,37 +508,29 @@ static const char *title_of(int code, char *buffer, size_t size)
     return buffer;
 }
 
-static bool is_unsigned(int code) { return code == TD_U16 || code == TD_U32 || code == TD_U64 || is_reserved(code, "uint"); }
-
+/* Unsigned ones are with a float that float, as uint16 is.  What has no promotion at all says so first. */
 static PyObject *promote_reserved(PyObject *x, PyObject *y)
 {
-    const int a = ((EnumObject *)x)->code, b = ((EnumObject *)y)->code;
+    const int a = ((EnumObject *)x)->code, b = ((EnumObject *)y)->code, known = a < RESERVED ? a : b < RESERVED ? b : TD_BOOL;
     if (a == b)
         return Py_NewRef(x);
     char buffer[2][32];
     const char *left = title_of(a, buffer[0], sizeof buffer[0]), *right = title_of(b, buffer[1], sizeof buffer[1]);
-    if (is_reserved(a, "q") || is_reserved(b, "q"))
+    if (known >= TD_QI8 && known <= TD_QU2X4)
         return PyErr_Format(PyExc_RuntimeError, "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules "
                             "should be, offending types: %s %s", left, right);
-    if (is_reserved(a, "bits") || is_reserved(b, "bits"))
+    if (known >= TD_BITS1X8 && known <= TD_BITS16)
         return PyErr_Format(PyExc_RuntimeError, "Promotion from %s and %s is unsupported.", left, right);
-    if (is_reserved(a, "float8") || is_reserved(b, "float8"))
+    if (known >= TD_F8_E4M3FN && known <= TD_F8_E8M0FNU)
         return PyErr_Format(PyExc_RuntimeError, "Promotion for Float8 Types is not supported, attempted to promote %s and %s", left, right);
-    if (is_unsigned(a) || is_unsigned(b)) {      /* with a float they are that float */
-        const int other = is_unsigned(a) ? b : a;
-        if (other < RESERVED ? td_dtype_is_floating(other) : reserved[other - RESERVED].floating)
-            return Py_NewRef(is_unsigned(a) ? y : x);
+    const bool unsigned_a = a >= RESERVED && !reserved[a - RESERVED].is_signed, unsigned_b = b >= RESERVED && !reserved[b - RESERVED].is_signed;
+    if (unsigned_a || unsigned_b || (known >= TD_U16 && known <= TD_U64)) {
+        if ((unsigned_a || unsigned_b) && td_dtype_is_floating(known))
+            return Py_NewRef(unsigned_a ? y : x);
         return PyErr_Format(PyExc_RuntimeError, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s",
                             left, right);
     }
-    const int other = a == RESERVED ? b : a;
-    if ((a != RESERVED && b != RESERVED) || other > RESERVED)
-        return PyErr_Format(PyExc_RuntimeError, "Promotion is not supported of %s and %s", left, right);
-    /* complex32 is above integers and float16, and as wide as float16. */
-    td_dtype wide = td_promote_types(other, TD_F16);
-    if (wide == TD_DTYPE_NONE)
-        return td_py_raise();
-    return Py_NewRef(wide == TD_F16 ? (a == RESERVED ? x : y) : td_py_dtype(td_dtype_to_complex(wide)));
+    return PyErr_Format(PyExc_RuntimeError, "Promotion is not supported of %s and %s", left, right);
 }
 
 static PyObject *promote_types(PyObject *m, PyObject *args, PyObject *kw)
@@ -583,11 +546,11 @@ static PyObject *promote_types(PyObject *m, PyObject *args, PyObject *kw)
     td_dtype r = td_promote_types(a, b);
     return r == TD_DTYPE_NONE ? td_py_raise() : Py_NewRef(td_py_dtype(r));
 }
-/* Among dtypes that no tensor has, those without a kind go where integers go, and all but complex ones go to them. */
+/* Bits, quantized numbers and dtypes that no tensor has go where integers go, and all but complex ones go to them. */
 static int category(td_dtype d, bool target)
 {
-    if ((int)d >= RESERVED)
-        return (int)d == RESERVED ? 3 : reserved[(int)d - RESERVED].floating || target ? 2 : 1;
+    if ((int)d >= RESERVED || (d >= TD_BITS1X8 && d <= TD_QU2X4))
+        return target ? 2 : 1;
     return td_dtype_is_complex(d) ? 3 : td_dtype_is_floating(d) ? 2 : d == TD_BOOL ? 0 : 1;
 }
 static PyObject *can_cast(PyObject *m, PyObject *args, PyObject *kw)
@@ -659,7 +622,7 @@ int td_py_types_init(PyObject *module)
             return -1;
     static const struct { td_dtype code; const char *name; } also[] = {
         {TD_F16, "half"}, {TD_F32, "float"}, {TD_F64, "double"}, {TD_I16, "short"}, {TD_I32, "int"}, {TD_I64, "long"},
-        {TD_C64, "cfloat"}, {TD_C128, "cdouble"},
+        {TD_C64, "cfloat"}, {TD_C128, "cdouble"}, {TD_C32, "chalf"},
     };
     for (int code = 0; code < TD_DTYPE_A; code++) {
         const char *names[3] = {td_dtype_name(code)};
@@ -671,7 +634,7 @@ int td_py_types_init(PyObject *module)
     }
     static PyObject *others[sizeof reserved / sizeof *reserved];
     for (int i = 0; i < (int)(sizeof reserved / sizeof *reserved); i++) {
-        if (add_enum(module, &td_py_dtype_type, others, i, (const char *[]){reserved[i].name, i ? NULL : "chalf", NULL}) < 0)
+        if (add_enum(module, &td_py_dtype_type, others, i, (const char *[]){reserved[i].name, NULL}) < 0)
             return -1;
         ((EnumObject *)others[i])->code = RESERVED + i;
     }

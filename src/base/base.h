@@ -29,7 +29,8 @@ void *td_error_detach(void);
 int   td_error_attach(void *error);
 void  td_error_discard(void *error);
 
-/* ---- dtypes, beside the public functions: sizes by dtype, 0 where there is none (yet); conversions of those from plug-ins */
+/* ---- dtypes, beside the public functions: sizes by dtype, 0 where there is none (yet); conversions of float8 and of those from
+ * plug-ins, by way of float */
 extern uint8_t td_itemsizes[TD_DTYPES];
 typedef void td_dtype_load(float *to, const void *from, int64_t n);
 typedef void td_dtype_store(void *to, const float *from, int64_t n);
@@ -38,6 +39,12 @@ void        td_device_set_name(int type, const char *name);
 td_dtype_load  *td_dtype_loader(td_dtype dtype);
 td_dtype_store *td_dtype_storer(td_dtype dtype);
 static inline bool td_is_foreign_dtype(int dtype) { return dtype >= TD_DTYPE_A && dtype < TD_DTYPES; }
+/* Those whose tensors carry TD_KEY_DTYPE, so that no kernel meets one that its entry doesn't say it takes: formats, and dtypes
+ * from outside. */
+static inline bool td_is_keyed_dtype(int dtype) { return dtype >= TD_C32 && dtype < TD_DTYPES; }
+static inline bool td_is_float8(int dtype) { return dtype >= TD_F8_E4M3FN && dtype <= TD_F8_E8M0FNU; }
+/* Whether its elements stand for numbers that convert; else they are bits without a meaning of their own. */
+static inline bool td_converts(int dtype) { return dtype < TD_F4_E2M1FN_X2 || dtype >= TD_DTYPE_A; }
 
 /* ---- half types, exact both ways (round to nearest even, NaN kept, subnormals right) */
 typedef uint16_t td_f16;     /* the bits of an IEEE binary16 */

@@ -3,13 +3,14 @@
  * Rows for dtypes and devices from outside are filled in while others read: the kind or name, which says that a row is
  * there, is written last. */
 #include "base/base.h"
+#include "base/float8.h"
 
 #include <pthread.h>
 #include <tede/library.h>
 #include <stdio.h>
 
-/* BAREBONES: uint16, uint32, uint64.  FOREIGN: from outside. */
-enum kind { BOOL, SIGNED, UNSIGNED, BAREBONES, FOREIGN, FLOATING, COMPLEX };
+/* BAREBONES: uint16, uint32, uint64.  FOREIGN: from outside.  FLOAT8 and FLOAT4 are promoted with nothing. */
+enum kind { BOOL, SIGNED, UNSIGNED, BAREBONES, BITS, QUANTIZED, FOREIGN, FLOAT4, FLOAT8, FLOATING, COMPLEX };
 
 static struct {
     const char *name, *title;
@@ -30,9 +31,26 @@ static struct {
     [TD_F64]  = {"float64", "Double", 8, FLOATING},
     [TD_C64]  = {"complex64", "ComplexFloat", 8, COMPLEX},
     [TD_C128] = {"complex128", "ComplexDouble", 16, COMPLEX},
+    [TD_C32]  = {"complex32", "ComplexHalf", 4, COMPLEX},
+    [TD_F8_E4M3FN]    = {"float8_e4m3fn", "Float8_e4m3fn", 1, FLOAT8},
+    [TD_F8_E5M2]      = {"float8_e5m2", "Float8_e5m2", 1, FLOAT8},
+    [TD_F8_E4M3FNUZ]  = {"float8_e4m3fnuz", "Float8_e4m3fnuz", 1, FLOAT8},
+    [TD_F8_E5M2FNUZ]  = {"float8_e5m2fnuz", "Float8_e5m2fnuz", 1, FLOAT8},
+    [TD_F8_E8M0FNU]   = {"float8_e8m0fnu", "Float8_e8m0fnu", 1, FLOAT8},
+    [TD_F4_E2M1FN_X2] = {"float4_e2m1fn_x2", "Float4_e2m1fn_x2", 1, FLOAT4},
+    [TD_BITS1X8] = {"bits1x8", "Bits1x8", 1, BITS},
+    [TD_BITS2X4] = {"bits2x4", "Bits2x4", 1, BITS},
+    [TD_BITS4X2] = {"bits4x2", "Bits4x2", 1, BITS},
+    [TD_BITS8]   = {"bits8", "Bits8", 1, BITS},
+    [TD_BITS16]  = {"bits16", "Bits16", 2, BITS},
+    [TD_QI8]   = {"qint8", "QInt8", 1, QUANTIZED},
+    [TD_QU8]   = {"quint8", "QUInt8", 1, QUANTIZED},
+    [TD_QI32]  = {"qint32", "QInt32", 4, QUANTIZED},
+    [TD_QU4X2] = {"quint4x2", "QUInt4x2", 1, QUANTIZED},
+    [TD_QU2X4] = {"quint2x4", "QUInt2x4", 1, QUANTIZED},
 };
 
-uint8_t td_itemsizes[TD_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+uint8_t td_itemsizes[TD_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 4, 1, 1};
 
 static inline bool known(td_dtype dtype)
 {
@@ -58,7 +76,7 @@ size_t td_dtype_size(td_dtype dtype)
 
 bool td_dtype_is_floating(td_dtype dtype)
 {
-    return known(dtype) && dtypes[dtype].kind == FLOATING;
+    return known(dtype) && dtypes[dtype].kind >= FLOAT4 && dtypes[dtype].kind <= FLOATING;
 }
 
 bool td_dtype_is_complex(td_dtype dtype)
@@ -73,18 +91,21 @@ bool td_dtype_is_integral(td_dtype dtype)
 
 bool td_dtype_is_signed(td_dtype dtype)
 {
-    return known(dtype) && (dtypes[dtype].kind == SIGNED || dtypes[dtype].kind >= FLOATING);
+    return known(dtype) && (dtypes[dtype].kind == SIGNED || dtypes[dtype].kind >= FLOAT4 || dtype == TD_QI8 || dtype == TD_QI32) &&
+           dtype != TD_F8_E8M0FNU;
 }
 
 td_dtype td_dtype_to_real(td_dtype dtype)
 {
-    return dtype == TD_C64 ? TD_F32 : dtype == TD_C128 ? TD_F64 : dtype;
+    return dtype == TD_C64 ? TD_F32 : dtype == TD_C128 ? TD_F64 : dtype == TD_C32 ? TD_F16 : dtype;
 }
 
 td_dtype td_dtype_to_complex(td_dtype dtype)
 {
     switch (dtype) {
-    case TD_F16: case TD_BF16: case TD_F32: case TD_C64:
+    case TD_F16: case TD_C32:
+        return TD_C32;
+    case TD_BF16: case TD_F32: case TD_C64:
         return TD_C64;
     case TD_F64: case TD_C128:
         return TD_C128;
@@ -92,6 +113,23 @@ td_dtype td_dtype_to_complex(td_dtype dtype)
         td_error(TD_E_RUNTIME, "Unknown Complex ScalarType for %s", td_dtype_title(dtype));
         return TD_DTYPE_NONE;
     }
+}
+
+/* PyTorch's errors for what has no place in the lattice; the first of these kinds that is there is to blame. */
+static td_dtype refuse_promotion(td_dtype a, td_dtype b)
+{
+    const enum kind ka = dtypes[a].kind, kb = dtypes[b].kind;
+    const char *left = dtypes[a].title, *right = dtypes[b].title;
+    if (ka == QUANTIZED || kb == QUANTIZED)
+        td_error(TD_E_RUNTIME, "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules should be, "
+                 "offending types: %s %s", left, right);
+    else if (ka == BITS || kb == BITS)
+        td_error(TD_E_RUNTIME, "Promotion from %s and %s is unsupported.", left, right);
+    else if (ka == FLOAT8 || kb == FLOAT8)
+        td_error(TD_E_RUNTIME, "Promotion for Float8 Types is not supported, attempted to promote %s and %s", left, right);
+    else
+        td_error(TD_E_RUNTIME, "Promotion is not supported of %s and %s", left, right);
+    return TD_DTYPE_NONE;
 }
 
 /* Kinds are ordered: a result of two kinds has the dtype of the higher one.  Within a kind the wider wins, and what has
@@ -106,7 +144,10 @@ td_dtype td_promote_types(td_dtype a, td_dtype b)
     if (a == b)
         return a;
     enum kind ka = dtypes[a].kind, kb = dtypes[b].kind;
-    if ((ka == BAREBONES && kb != FLOATING) || (kb == BAREBONES && ka != FLOATING)) {
+    const bool alone = ka == QUANTIZED || kb == QUANTIZED || ka == BITS || kb == BITS || ka == FLOAT8 || kb == FLOAT8;
+    if (alone || ((ka == FLOAT4 || kb == FLOAT4) && ka != BAREBONES && kb != BAREBONES))
+        return refuse_promotion(a, b);
+    if ((ka == BAREBONES && kb != FLOATING && kb != FLOAT4) || (kb == BAREBONES && ka != FLOATING && ka != FLOAT4)) {
         td_error(TD_E_RUNTIME,
                  "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s", dtypes[a].title, dtypes[b].title);
         return TD_DTYPE_NONE;
@@ -116,12 +157,16 @@ td_dtype td_promote_types(td_dtype a, td_dtype b)
             td_error(TD_E_RUNTIME, "Promotion for %s and %s is not supported", dtypes[a].title, dtypes[b].title);
         return ka == kb ? TD_DTYPE_NONE : ka > kb ? a : b;
     }
+    if (a == TD_C32 || b == TD_C32) {       /* above integers and float16, and as wide as float16 */
+        const td_dtype other = a == TD_C32 ? b : a;
+        return other == TD_F16 || (ka != kb && (ka < FLOATING || kb < FLOATING)) ? TD_C32 : td_dtype_to_complex(other);
+    }
     if (ka == COMPLEX || kb == COMPLEX)
         return a == TD_C128 || b == TD_C128 || a == TD_F64 || b == TD_F64 ? TD_C128 : TD_C64;
     if (ka == FLOATING && kb == FLOATING)
         return dtypes[a].size == dtypes[b].size ? TD_F32 : dtypes[a].size > dtypes[b].size ? a : b;
-    if (ka == FLOATING || kb == FLOATING)
-        return ka == FLOATING ? a : b;
+    if (ka >= FLOAT4 || kb >= FLOAT4)
+        return ka >= FLOAT4 ? a : b;
     if (ka == BOOL || kb == BOOL)
         return ka == BOOL ? b : a;
     if (dtypes[a].size != dtypes[b].size)
@@ -162,8 +207,14 @@ td_dtype td_dtype_register(const td_dtype_kind *kind)
     return taken ? TD_DTYPE_NONE : made;
 }
 
-td_dtype_load  *td_dtype_loader(td_dtype dtype) { return foreign[dtype - TD_DTYPE_A]->load; }
-td_dtype_store *td_dtype_storer(td_dtype dtype) { return foreign[dtype - TD_DTYPE_A]->store; }
+td_dtype_load *td_dtype_loader(td_dtype dtype)
+{
+    return td_is_foreign_dtype(dtype) ? foreign[dtype - TD_DTYPE_A]->load : td_float8[dtype - TD_F8_E4M3FN].load;
+}
+td_dtype_store *td_dtype_storer(td_dtype dtype)
+{
+    return td_is_foreign_dtype(dtype) ? foreign[dtype - TD_DTYPE_A]->store : td_float8[dtype - TD_F8_E4M3FN].store;
+}
 
 static int default_dtype = TD_F32;
 

@@ -103,7 +103,7 @@ int td_device_lanes(td_device device)
 bool td_device_computes(td_device device, td_dtype dtype)
 {
     const td_device_properties *properties = td_has_programs(device) ? td_device_known(device) : NULL;
-    return properties && dtype < TD_DTYPE_A && !td_dtype_is_complex(dtype) && (properties->doubles || dtype != TD_F64);
+    return properties && dtype < TD_C32 && !td_dtype_is_complex(dtype) && (properties->doubles || dtype != TD_F64);
 }
 
 /* ---- on disk */

@@ -57,7 +57,7 @@ int td_check_sizes_of(const td_op *op, int argument, const td_tensor *x, int ndi
 }
 
 /* A bit per dtype; the list of names in the message ends where the text has no room for another. */
-int td_check_dtype_of(const td_op *op, int argument, const td_tensor *x, uint32_t dtypes)
+int td_check_dtype_of(const td_op *op, int argument, const td_tensor *x, uint64_t dtypes)
 {
     if (td_check_defined(op, argument, x))
         return -1;

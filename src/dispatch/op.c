@@ -189,14 +189,10 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
         if (has_boxed(op, slot))
             return op->from_boxed;
         if (*keys < TD_KEYSET(TD_KEY_AROUND) && *keys & TD_KEYSET(TD_KEY_DTYPE)) {
-            /* What needs no specific loop for a dtype from outside goes on without that key. */
-            if (has_fallback(slot))
+            /* What needs no specific loop for a format or a dtype from outside goes on without that key. */
+            const td_op_traits *traits = op->info.traits;
+            if (has_fallback(slot) || traits->moved || traits->widened || !(op->info.flags & TD_OPS_OF_ANY_DTYPE))
                 return op->from_boxed;
-            if (!(op->info.flags & (TD_OP_POINTWISE | TD_OP_COMPOSITE | TD_OP_VIEW | TD_OP_INPLACE_VIEW | TD_OP_ANY_DEVICE))) {
-                td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for a dtype from outside; convert it first, with .to()",
-                        op->info.name);
-                return NULL;
-            }
             *keys &= ~TD_KEYSET(TD_KEY_DTYPE);
             continue;
         }
@@ -342,6 +338,8 @@ int td_call_boxed(const td_op *op, td_keyset keys, const td_value *arguments, td
         return td_call_by_pattern(op, pattern, arguments, results);
     if (!entry || !entry->kernel)
         entry = __atomic_load_n(&table.fallbacks[slot], __ATOMIC_ACQUIRE);
+    if ((!entry || !entry->kernel) && keys < TD_KEYSET(TD_KEY_AROUND) && keys & TD_KEYSET(TD_KEY_DTYPE))
+        return td_call_with_formats(op, keys, arguments, results);
     if ((!entry || !entry->kernel) && boxed)
         entry = __atomic_load_n(&boxed[TD_SLOTS], __ATOMIC_ACQUIRE);
     if (!entry || !entry->kernel) {

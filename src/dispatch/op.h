@@ -195,6 +195,9 @@ int td_call_boxed(const td_op *op, td_keyset keys, const td_value *arguments, td
 /* The pattern that the operator's entry names for the layout of a slot (src/dispatch/layouts.c); NULL where it names none, or
  * the layout doesn't list its parts. */
 const td_layout_kernel *td_layout_pattern_of(const td_op *op, int slot);
+/* What an operator does with operands of formats and of dtypes from outside, on TD_KEY_DTYPE: see formats.c. */
+enum { TD_OPS_OF_ANY_DTYPE = TD_OP_POINTWISE | TD_OP_COMPOSITE | TD_OP_VIEW | TD_OP_INPLACE_VIEW | TD_OP_ANY_DEVICE };
+int td_call_with_formats(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results);
 int td_call_by_pattern(const td_op *op, const td_layout_kernel *pattern, const td_value *arguments, td_value *results);
 
 #endif

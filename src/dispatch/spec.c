@@ -81,6 +81,8 @@ static bool holds(td_scalar value, td_dtype dtype)
 {
     static const double highest[TD_DTYPES] = {
         [TD_F16] = 65504, [TD_BF16] = 0x1.fep127, [TD_F32] = FLT_MAX, [TD_F64] = DBL_MAX, [TD_C64] = FLT_MAX, [TD_C128] = DBL_MAX,
+        [TD_C32] = 65504, [TD_F8_E4M3FN] = 448, [TD_F8_E5M2] = 57344, [TD_F8_E4M3FNUZ] = 240, [TD_F8_E5M2FNUZ] = 57344,
+        [TD_F8_E8M0FNU] = 0x1p127,
     };
     if (dtype == TD_BOOL)
         return true;

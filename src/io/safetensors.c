@@ -37,10 +37,11 @@ struct td_safetensors {
 static const char *const codes[TD_DTYPES] = {
     [TD_BOOL] = "BOOL", [TD_U8] = "U8", [TD_I8] = "I8", [TD_I16] = "I16", [TD_U16] = "U16", [TD_I32] = "I32",
     [TD_U32] = "U32", [TD_I64] = "I64", [TD_U64] = "U64", [TD_F16] = "F16", [TD_BF16] = "BF16", [TD_F32] = "F32",
-    [TD_F64] = "F64", [TD_C64] = "C64",
+    [TD_F64] = "F64", [TD_C64] = "C64", [TD_F8_E4M3FN] = "F8_E4M3", [TD_F8_E5M2] = "F8_E5M2", [TD_F8_E4M3FNUZ] = "F8_E4M3FNUZ",
+    [TD_F8_E5M2FNUZ] = "F8_E5M2FNUZ", [TD_F8_E8M0FNU] = "F8_E8M0",
 };
 static const char *const foreign_codes[] = {
-    "F4", "F6_E2M3", "F6_E3M2", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ",
+    "F4", "F6_E2M3", "F6_E3M2",
 };
 
 const char *td_safetensors_dtype_name(td_dtype dtype)

@@ -28,7 +28,7 @@ typedef struct entry {
 /* The order of dtypes in a file: by size, so that each tensor's place suits its alignment, and among equals as the
  * format's own implementation has it. */
 static const td_dtype ranks[] = {TD_U64, TD_I64, TD_F64, TD_C64, TD_F32, TD_U32, TD_I32, TD_BF16, TD_F16, TD_U16, TD_I16,
-                                 TD_I8, TD_U8, TD_BOOL};
+                                 TD_F8_E5M2FNUZ, TD_F8_E4M3FNUZ, TD_F8_E8M0FNU, TD_F8_E4M3FN, TD_F8_E5M2, TD_I8, TD_U8, TD_BOOL};
 
 static int compare_names(const void *a, const void *b)
 {

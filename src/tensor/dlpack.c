@@ -24,8 +24,13 @@ static const uint8_t codes[TD_DTYPES] = {
     [TD_BOOL] = TD_DL_BOOL, [TD_U8] = TD_DL_UINT, [TD_I8] = TD_DL_INT, [TD_I16] = TD_DL_INT, [TD_I32] = TD_DL_INT,
     [TD_I64] = TD_DL_INT, [TD_U16] = TD_DL_UINT, [TD_U32] = TD_DL_UINT, [TD_U64] = TD_DL_UINT, [TD_F16] = TD_DL_FLOAT,
     [TD_BF16] = TD_DL_BFLOAT, [TD_F32] = TD_DL_FLOAT, [TD_F64] = TD_DL_FLOAT, [TD_C64] = TD_DL_COMPLEX,
-    [TD_C128] = TD_DL_COMPLEX,
+    [TD_C128] = TD_DL_COMPLEX, [TD_C32] = TD_DL_COMPLEX, [TD_F8_E4M3FN] = TD_DL_FLOAT8_E4M3FN, [TD_F8_E5M2] = TD_DL_FLOAT8_E5M2,
+    [TD_F8_E4M3FNUZ] = TD_DL_FLOAT8_E4M3FNUZ, [TD_F8_E5M2FNUZ] = TD_DL_FLOAT8_E5M2FNUZ, [TD_F8_E8M0FNU] = TD_DL_FLOAT8_E8M0FNU,
+    [TD_F4_E2M1FN_X2] = TD_DL_FLOAT4_E2M1FN,
 };
+static bool has_code(int dtype) { return dtype <= TD_F4_E2M1FN_X2; }
+static uint16_t lanes_of(int dtype) { return dtype == TD_F4_E2M1FN_X2 ? 2 : 1; }
+
 
 int td_dlpack_device(td_device device, int32_t *type, int32_t *id)
 {
@@ -46,7 +51,7 @@ static exported *export_tensor(td_tensor *x, td_dl_copy copy, bool *copied)
         return NULL;
     if (!x->storage)
         return td_fail(TD_E_RUNTIME, "Can't export tensors with layout other than strided");
-    if (td_is_foreign_dtype(x->dtype))
+    if (!has_code(x->dtype))
         return td_fail(TD_E_RUNTIME, "Can't export tensors of dtype %s: DLPack has no name for it", td_dtype_name(x->dtype));
     if (x->flags & TD_FLAG_CONJ)
         return td_fail(TD_E_RUNTIME, "Can't export tensors with the conjugate bit set");
@@ -82,7 +87,7 @@ static void describe(const exported *e, td_dl_tensor *t)
 {
     td_tensor *x = e->owner;
     *t = (td_dl_tensor){.data = x->numel ? x->data : NULL, .ndim = x->ndim, .code = codes[x->dtype],
-                        .bits = (uint8_t)(8 * td_itemsize(x)), .lanes = 1, .shape = (int64_t *)e->shape,
+                        .bits = (uint8_t)(8 * td_itemsize(x) / lanes_of(x->dtype)), .lanes = lanes_of(x->dtype), .shape = (int64_t *)e->shape,
                         .strides = (int64_t *)e->shape + x->ndim};
     (void)!td_dlpack_device(x->device, &t->device_type, &t->device_id);
 }
@@ -126,10 +131,9 @@ td_dl_versioned *td_dlpack_export_versioned(td_tensor *x, td_dl_copy copy)
 
 static td_dtype dtype_of(const td_dl_tensor *t)
 {
-    if (t->lanes == 1)
-        for (int dtype = 0; dtype < TD_DTYPE_A; dtype++)
-            if (codes[dtype] == t->code && td_itemsizes[dtype] * 8 == t->bits)
-                return dtype;
+    for (int dtype = 0; has_code(dtype); dtype++)
+        if (codes[dtype] == t->code && t->lanes == lanes_of(dtype) && td_itemsizes[dtype] * 8 == t->bits * t->lanes)
+            return dtype;
     td_error(TD_E_RUNTIME, "Unsupported DLPack element type: code %d, %d bits, %d lanes", t->code, t->bits, t->lanes);
     return TD_DTYPE_NONE;
 }

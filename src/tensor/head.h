@@ -38,8 +38,8 @@ static inline td_tensor *td_head_new(int ndim, td_dtype dtype, td_device device,
     td_tensor *x = td_mem_alloc(sizeof *x);
     if (TD_UNLIKELY(!x))
         return NULL;
-    const td_keyset foreign = TD_KEYSET(TD_KEY_DTYPE);
-    td_head_init(x, ndim, dtype, device, td_is_foreign_dtype(dtype) ? keys | foreign : keys & ~foreign, flags);
+    const td_keyset of_dtype = TD_KEYSET(TD_KEY_DTYPE);
+    td_head_init(x, ndim, dtype, device, td_is_keyed_dtype(dtype) ? keys | of_dtype : keys & ~of_dtype, flags);
     if (TD_UNLIKELY(ndim > TD_INLINE_DIMS)) {
         x->sizes = td_mem_alloc(2 * (size_t)ndim * sizeof *x->sizes);
         if (!x->sizes) {

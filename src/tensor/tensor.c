@@ -265,7 +265,7 @@ static td_tensor *__attribute__((noinline)) new_slower(int64_t ndim, const int64
 
 td_tensor *td_tensor_new(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {
-    if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPE_A || device.type != TD_CPU || (uint64_t)ndim > TD_INLINE_DIMS))
+    if (TD_UNLIKELY((unsigned)dtype >= TD_C32 || device.type != TD_CPU || (uint64_t)ndim > TD_INLINE_DIMS))
         return new_slower(ndim, sizes, dtype, device);
     uint64_t product = 1;
     bool odd = false;
@@ -480,7 +480,9 @@ int td_tensor_item(td_tensor *x, td_scalar *value)
     case TD_F32: *value = td_float(sign * *(const float *)p); return 0;
     case TD_F64: *value = td_float(sign * *(const double *)p); return 0;
     default:
-        if (td_is_foreign_dtype(x->dtype)) {
+        if (!td_converts(x->dtype))
+            return td_error(TD_E_NOT_IMPLEMENTED, "\"_local_scalar_dense_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)x->dtype));
+        if (td_is_float8(x->dtype) || td_is_foreign_dtype(x->dtype)) {
             float number;
             td_dtype_loader(x->dtype)(&number, p, 1);
             *value = td_float(sign * number);
@@ -488,7 +490,9 @@ int td_tensor_item(td_tensor *x, td_scalar *value)
         }
     }
     double imag_sign = x->flags & TD_FLAG_CONJ ? -sign : sign;
-    if (x->dtype == TD_C64)
+    if (x->dtype == TD_C32)
+        *value = td_complex(sign * td_f16_to_f32(((const td_f16 *)p)[0]), imag_sign * td_f16_to_f32(((const td_f16 *)p)[1]));
+    else if (x->dtype == TD_C64)
         *value = td_complex(sign * ((const float *)p)[0], imag_sign * ((const float *)p)[1]);
     else
         *value = td_complex(sign * ((const double *)p)[0], imag_sign * ((const double *)p)[1]);

@@ -145,8 +145,7 @@ def test_promotion(both):
 def test_result_type(both):
     def table(lib):
         operands = [lib.ones(1, dtype=getattr(lib, d)) for d in DTYPES] + [lib.tensor(1), lib.tensor(1.0), 1, 1.0, True, 1j]
-        found = [short(lib.result_type(a, b)) for a in operands for b in operands if lib.is_tensor(a) or lib.is_tensor(b)]
-        return ["complex64" if name == "complex32" else name for name in found]     # there is no complex32 in tede
+        return [short(lib.result_type(a, b)) for a in operands for b in operands if lib.is_tensor(a) or lib.is_tensor(b)]
     assert table(both[0]) == table(both[1])
 
 

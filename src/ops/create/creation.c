@@ -59,7 +59,7 @@ static td_tensor *empty_in(int ndim, const int64_t *sizes, td_dtype dtype, td_de
 int td_fill_new_memory(td_tensor *self)
 {
     td_dtype dtype = (td_dtype)self->dtype;
-    if (!td_fill_uninitialized() || td_is_foreign_dtype(dtype))
+    if (!td_fill_uninitialized() || td_is_foreign_dtype(dtype) || dtype == TD_F8_E8M0FNU || !td_converts(dtype))
         return 0;
     if (td_dtype_is_floating(dtype) || td_dtype_is_complex(dtype))
         return td_fill_value(self, td_float(NAN));
@@ -436,9 +436,8 @@ static void fill_range(void *context, int64_t from, int64_t to)
     td_copy_run(w->item, w->data + from * item, item, w->pattern, 0, to - from);
 }
 
-/* Dtypes whose 0 is bytes of 0. */
-static const uint32_t zero_bytes = 1u << TD_F32 | 1u << TD_F64 | 1u << TD_F16 | 1u << TD_BF16 | 1u << TD_I64 | 1u << TD_I32 |
-                                   1u << TD_I16 | 1u << TD_I8 | 1u << TD_U8 | 1u << TD_BOOL | 1u << TD_C64 | 1u << TD_C128;
+/* Dtypes whose 0 is bytes of 0: all but those from outside, which may have another. */
+static bool has_zero_bytes(int dtype) { return dtype < TD_DTYPE_A; }
 enum { FEW_BYTES = 1024 };
 
 /* The element `one` everywhere in a tensor of another device: bytes that are all the same by the device itself, others as a copy that
@@ -466,7 +465,7 @@ int td_fill_value(td_tensor *self, td_scalar value)
         return td_is_foreign_dtype((td_dtype)self->dtype) ? 0 : td_scalar_check(value, (td_dtype)self->dtype);
     const size_t bytes = (size_t)self->numel * td_dtype_size(self->dtype);
     if (value.kind == TD_SCALAR_INT && value.i == 0 && self->device.type == TD_CPU && bytes <= FEW_BYTES &&
-        self->flags & TD_FLAG_CONTIGUOUS && zero_bytes >> self->dtype & 1) {
+        self->flags & TD_FLAG_CONTIGUOUS && has_zero_bytes(self->dtype)) {
         memset(self->data, 0, bytes);
         return 0;
     }
@@ -479,10 +478,15 @@ int td_fill_value(td_tensor *self, td_scalar value)
         return status;
     }
     fill_work work = {.data = self->data, .item = td_dtype_size(self->dtype)};
+    const bool zero = value.kind == TD_SCALAR_INT && value.i == 0 && has_zero_bytes(self->dtype);
+    if (!zero && !td_converts(self->dtype))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"fill_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     /* One element in the dtype; the pattern has room for the widest, complex128. */
     double complex_value[2] = {td_scalar_double(value), value.kind == TD_SCALAR_COMPLEX ? value.imag : 0};
     int64_t whole = value.i;
-    if (value.kind == TD_SCALAR_FLOAT || value.kind == TD_SCALAR_COMPLEX)
+    if (zero)
+        memset(work.pattern, 0, sizeof work.pattern);
+    else if (value.kind == TD_SCALAR_FLOAT || value.kind == TD_SCALAR_COMPLEX)
         td_convert(self->dtype, work.pattern, 16, TD_C128, complex_value, 16, 1);
     else
         td_convert(self->dtype, work.pattern, 16, value.kind == TD_SCALAR_UINT ? TD_U64 : TD_I64, &whole, 8, 1);

@@ -25,7 +25,8 @@ static const int8_t column_of[TD_DTYPES] = {
     [TD_BOOL] = TD_LOOP_BOOL, [TD_U8] = TD_LOOP_I32, [TD_I8] = TD_LOOP_I32, [TD_I16] = TD_LOOP_I32, [TD_U16] = TD_LOOP_I32,
     [TD_I32] = TD_LOOP_I32, [TD_I64] = TD_LOOP_I64, [TD_U32] = TD_LOOP_I64, [TD_U64] = TD_LOOP_U64,
     [TD_F16] = TD_LOOP_F32, [TD_BF16] = TD_LOOP_F32, [TD_F32] = TD_LOOP_F32, [TD_F64] = TD_LOOP_F64,
-    [TD_C64] = TD_LOOP_C64, [TD_C128] = TD_LOOP_C128, [TD_DTYPE_A ... TD_DTYPE_D] = TD_LOOP_F32,
+    [TD_C64] = TD_LOOP_C64, [TD_C128] = TD_LOOP_C128, [TD_C32] = TD_LOOP_C64,
+    [TD_F8_E4M3FN ... TD_F8_E8M0FNU] = TD_LOOP_F32, [TD_DTYPE_A ... TD_DTYPE_D] = TD_LOOP_F32,
 };
 static const int8_t dtype_of_column[TD_LOOPS] = {
     [TD_LOOP_F32] = TD_F32, [TD_LOOP_F64] = TD_F64, [TD_LOOP_C64] = TD_C64, [TD_LOOP_C128] = TD_C128,
@@ -37,7 +38,8 @@ static const int8_t own_column_of[TD_DTYPES] = {
     [TD_BOOL] = TD_LOOP_B8, [TD_U8] = TD_LOOP_U8, [TD_I8] = TD_LOOP_I8, [TD_I16] = TD_LOOP_I16, [TD_U16] = TD_LOOP_I32,
     [TD_I32] = TD_LOOP_I32, [TD_I64] = TD_LOOP_I64, [TD_U32] = TD_LOOP_I64, [TD_U64] = TD_LOOP_U64,
     [TD_F16] = TD_LOOP_F16, [TD_BF16] = TD_LOOP_BF16, [TD_F32] = TD_LOOP_F32, [TD_F64] = TD_LOOP_F64,
-    [TD_C64] = TD_LOOP_C64, [TD_C128] = TD_LOOP_C128, [TD_DTYPE_A ... TD_DTYPE_D] = TD_LOOP_F32,
+    [TD_C64] = TD_LOOP_C64, [TD_C128] = TD_LOOP_C128, [TD_C32] = TD_LOOP_C64,
+    [TD_F8_E4M3FN ... TD_F8_E8M0FNU] = TD_LOOP_F32, [TD_DTYPE_A ... TD_DTYPE_D] = TD_LOOP_F32,
 };
 
 /* The first time, or while events are watched.  td_isa_now stays unset during watching, so that each loop comes through here and is

@@ -1,4 +1,5 @@
-/* Conversions from and to dtypes from outside (td_dtype_register), through float32, in blocks on the stack.
+/* Conversions from and to formats (complex32, float8) and dtypes from outside (td_dtype_register), in blocks on the stack: by way of
+ * complex64 for complex32, of float32 for the others.
  *
  * Each pair of dtypes has a function, since those who call it have no place for more than a
  * pointer to it. */
@@ -7,40 +8,74 @@
 
 enum { BLOCK = 256 };
 
+static td_dtype by_way_of(td_dtype dtype) { return dtype == TD_C32 ? TD_C64 : td_is_keyed_dtype(dtype) ? TD_F32 : dtype; }
+
+static void load(td_dtype from, void *block, const char *s, int64_t n)
+{
+    if (from == TD_C32)
+        td_convert(TD_F32, block, 4, TD_F16, s, 2, 2 * n);
+    else
+        td_dtype_loader(from)(block, s, n);
+}
+static void store(td_dtype to, char *d, const void *block, int64_t n)
+{
+    if (to == TD_C32)
+        td_convert(TD_F16, d, 2, TD_F32, block, 4, 2 * n);
+    else
+        td_dtype_storer(to)(d, block, n);
+}
+
 static void convert(td_dtype to, void *dst, td_dtype from, const void *src, int64_t n)
 {
-    float block[BLOCK];
+    _Alignas(64) char in[BLOCK * 16], out[BLOCK * 16];
+    const td_dtype wide_from = by_way_of(from), wide_to = by_way_of(to);
+    const int64_t to_size = td_itemsizes[to], from_size = td_itemsizes[from];
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = n - i < BLOCK ? n - i : BLOCK;
-        const char *s = (const char *)src + i * td_itemsizes[from];
-        char *d = (char *)dst + i * td_itemsizes[to];
-        if (td_is_foreign_dtype(from))
-            td_dtype_loader(from)(block, s, m);
-        else
-            td_convert(TD_F32, block, 4, from, s, td_itemsizes[from], m);
-        if (td_is_foreign_dtype(to))
-            td_dtype_storer(to)(d, block, m);
-        else
-            td_convert(to, d, td_itemsizes[to], TD_F32, block, 4, m);
+        const char *s = (const char *)src + i * from_size;
+        char *d = (char *)dst + i * to_size;
+        if (to == from) {
+            memcpy(d, s, (size_t)(m * to_size));
+            continue;
+        }
+        if (wide_from != from)
+            load(from, wide_from == to ? d : in, s, m), s = in;
+        if (wide_from == to)
+            continue;
+        if (wide_from != wide_to)
+            td_convert(wide_to, wide_to == to ? d : out, td_itemsizes[wide_to], wide_from, s, td_itemsizes[wide_from], m), s = out;
+        if (wide_to != to)
+            store(to, d, s, m);
     }
 }
 
 #define PAIR(F, D)                                                                                                     \
-    static void from_##F##_##D(void *to, const void *from, int64_t n) { convert(TD_##D, to, TD_DTYPE_##F, from, n); }   \
-    static void to_##F##_##D(void *to, const void *from, int64_t n) { convert(TD_DTYPE_##F, to, TD_##D, from, n); }
+    static void from_##F##_##D(void *to, const void *from, int64_t n) { convert(TD_##D, to, TD_##F, from, n); }         \
+    static void to_##F##_##D(void *to, const void *from, int64_t n) { convert(TD_##F, to, TD_##D, from, n); }
 #define OWN(DO, F)                                                                                                     \
     DO(F, BOOL) DO(F, U8) DO(F, I8) DO(F, I16) DO(F, I32) DO(F, I64) DO(F, U16) DO(F, U32) DO(F, U64) DO(F, F16)       \
-    DO(F, BF16) DO(F, F32) DO(F, F64) DO(F, C64) DO(F, C128) DO(F, DTYPE_A) DO(F, DTYPE_B) DO(F, DTYPE_C) DO(F, DTYPE_D)
-OWN(PAIR, A)
-OWN(PAIR, B)
-OWN(PAIR, C)
-OWN(PAIR, D)
+    DO(F, BF16) DO(F, F32) DO(F, F64) DO(F, C64) DO(F, C128) DO(F, C32) DO(F, F8_E4M3FN) DO(F, F8_E5M2)                \
+    DO(F, F8_E4M3FNUZ) DO(F, F8_E5M2FNUZ) DO(F, F8_E8M0FNU) DO(F, DTYPE_A) DO(F, DTYPE_B) DO(F, DTYPE_C) DO(F, DTYPE_D)
+OWN(PAIR, C32)
+OWN(PAIR, F8_E4M3FN)
+OWN(PAIR, F8_E5M2)
+OWN(PAIR, F8_E4M3FNUZ)
+OWN(PAIR, F8_E5M2FNUZ)
+OWN(PAIR, F8_E8M0FNU)
+OWN(PAIR, DTYPE_A)
+OWN(PAIR, DTYPE_B)
+OWN(PAIR, DTYPE_C)
+OWN(PAIR, DTYPE_D)
 
 td_convert_run *td_foreign_converter(td_dtype to, td_dtype from)
 {
 #define FROM(F, D) [TD_##D] = from_##F##_##D,
 #define TO(F, D) [TD_##D] = to_##F##_##D,
-    static td_convert_run *const out[][TD_DTYPES] = {{OWN(FROM, A)}, {OWN(FROM, B)}, {OWN(FROM, C)}, {OWN(FROM, D)}};
-    static td_convert_run *const in[][TD_DTYPES] = {{OWN(TO, A)}, {OWN(TO, B)}, {OWN(TO, C)}, {OWN(TO, D)}};
-    return td_is_foreign_dtype(from) ? out[from - TD_DTYPE_A][to] : in[to - TD_DTYPE_A][from];
+#define ROW(DO, F) [TD_##F - TD_C32] = {OWN(DO, F)}
+#define ROWS(DO)                                                                                                       \
+    ROW(DO, C32), ROW(DO, F8_E4M3FN), ROW(DO, F8_E5M2), ROW(DO, F8_E4M3FNUZ), ROW(DO, F8_E5M2FNUZ), ROW(DO, F8_E8M0FNU), \
+        ROW(DO, DTYPE_A), ROW(DO, DTYPE_B), ROW(DO, DTYPE_C), ROW(DO, DTYPE_D)
+    static td_convert_run *const out[][TD_DTYPES] = {ROWS(FROM)};
+    static td_convert_run *const in[][TD_DTYPES] = {ROWS(TO)};
+    return td_is_keyed_dtype(from) ? out[from - TD_C32][to] : in[to - TD_C32][from];
 }

@@ -398,8 +398,13 @@ int td_copy_elements(td_tensor *dst, td_tensor *src)
 {
     if (!dst || !src)
         return -1;
-    if (TD_UNLIKELY((dst->keys | src->keys) & TD_KEYSET(TD_KEY_UNALIGNED)) && dst->device.type == TD_CPU && src->device.type == TD_CPU)
-        return copy_unaligned(dst, src);
+    if (TD_UNLIKELY((dst->keys | src->keys) & (TD_KEYSET(TD_KEY_UNALIGNED) | TD_KEYSET(TD_KEY_DTYPE)))) {
+        if (dst->dtype != src->dtype && !(td_converts(dst->dtype) && td_converts(src->dtype)))
+            return td_error(TD_E_NOT_IMPLEMENTED, "\"copy_\" not implemented for '%s'",
+                            td_dtype_title((td_dtype)(td_converts(dst->dtype) ? src->dtype : dst->dtype)));
+        if ((dst->keys | src->keys) & TD_KEYSET(TD_KEY_UNALIGNED) && dst->device.type == TD_CPU && src->device.type == TD_CPU)
+            return copy_unaligned(dst, src);
+    }
     if (TD_UNLIKELY((dst->flags | src->flags) & (TD_FLAG_CONJ | TD_FLAG_NEG)) && dst->device.type == TD_CPU &&
         src->device.type == TD_CPU)
         return copy_bits(dst, src);
