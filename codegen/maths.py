@@ -4,7 +4,10 @@ The inlines that the built-in loops call are written once, in src/kernels/cpu/ma
 files into pieces, one function, table or constant each, with macros that make functions expanded, and says for each
 which others it needs; a printed kernel brings along the pieces that its formulas call, and no others.  What is left to
 the dialect (C, OpenCL C, CUDA C) is what src/formula/dialect.c defines: TD_MATHS before a function, TD_TABLE before a
-table, infinities, the bits of numbers, and the names of the C library's functions."""
+table, infinities, the bits of numbers, and the names of the C library's functions.
+
+Complex numbers are a struct in all dialects: what is _Complex in those files becomes that struct, and instead of the C library's functions
+are those of src/formula/complex.h."""
 import functools
 import json
 import pathlib
@@ -14,14 +17,15 @@ from dataclasses import dataclass
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # In the order of their definitions; of the first two only what stands from a line on.
 SOURCES = [('base.h', '/* ---- half types'), ('formula.h', 'static inline float td_scalar_f32'), ('maths_f64.h', None), ('maths_f32.h', None),
-           ('maths_int.h', None), ('special.c', None), ('special_sample.c', None), ('special.h', None), ('maths_complex.h', '#elif defined R')]
+           ('maths_int.h', None), ('special.c', None), ('special_sample.c', None), ('special.h', None)]
 # What dialects define themselves.
 DIALECTS = {'TD_MATHS', 'TD_INF', 'TD_NAN', 'TD_INFF', 'TD_NANF', 'TD_FMA', 'TD_FMA_F32', 'TD_FMA_F64', 'td_f32_bits', 'td_bits_f32', 'td_f64_bits',
             'td_bits_f64', 'td_scalar_f64'}
-COMPLEX = [{'R': 'float', 'C': 'float _Complex', 'N': 'td_{}_c64', 'F': 'td_{}_f32', 'L': '{}f'},
-           {'R': 'double', 'C': 'double _Complex', 'N': 'td_{}_c128', 'F': 'td_{}_f64', 'L': '{}'}]
+COMPLEX = [{'R': 'float', 'C': 'td_c64', 'N': 'td_{}_c64', 'F': 'td_{}_f32', 'SIZE': '8'},
+           {'R': 'double', 'C': 'td_c128', 'N': 'td_{}_c128', 'F': 'td_{}_f64', 'SIZE': '16'}]
+ARITHMETIC, LIBRARY = '/* ---- what needs functions of real numbers */', '/* ---- by the C library'
 # What not every dialect has: words of src/formula/dialect.c.
-NEEDS = {'TD_NEEDS_COMPLEX': r'_Complex|__builtin_complex', 'TD_NEEDS_LONG_DOUBLE': r'long double', 'TD_NEEDS_BESSEL': r'\b[jy][01]\(',
+NEEDS = {'TD_NEEDS_LONG_DOUBLE': r'long double', 'TD_NEEDS_BESSEL': r'\b[jy][01]\(',
          'TD_NEEDS_DOUBLE': r'\bdouble\b'}
 WORD = re.compile(r'[A-Za-z_]\w*')
 
@@ -109,7 +113,7 @@ def items(text):
             c = text[end]
             depth += (c in '({') - (c in ')}')
             end += 1
-            if c == '}' and not depth:
+            if c == '}' and not depth and not text.startswith('typedef', at):
                 rest = re.match(r'\s*;', text[end:])
                 end += rest.end() if rest else 0
                 break
@@ -128,6 +132,8 @@ def defined(item):
         return [found[1]]
     if found := re.match(r'enum\s*\{(.*)\}', item, re.S):
         return [word.split('=')[0].strip() for word in found[1].split(',')]
+    if found := re.fullmatch(r'typedef struct .*\}\s*(\w+);', item, re.S):
+        return [found[1]]
     if found := re.match(r'struct\s+(\w+)\s*\{', item):
         return [found[1]]
     if found := re.match(r'[^(={;]*?(\w+)(?:\[[^]]*\])*\s*(?:__attribute__\s*\(\(\w+\)\)\s*)?=', item):
@@ -157,12 +163,37 @@ def qualified(item):
 
 
 def of_complex(text, kind):
-    for macro in 'NFL':
+    """Of one precision."""
+    text = re.sub(r'\bL\(c(\w+)\)', r'N(\1)', text)
+    for macro in 'NF':
         text = re.sub(rf'\b{macro}\((\w+)\)', lambda m: kind[macro].format(m[1]), text)
-    return re.sub(r'\b[RC]\b', lambda m: kind[m[0]], text)
+    if kind['R'] == 'float':        # no double in what a device without them compiles
+        text = re.sub(r'\(R\)(\d[\w.]*)', lambda m: f'{float(m[1])!r}f', text)
+    return re.sub(r'\b(?:[RC]|SIZE)\b', lambda m: kind[m[0]], text)
+
+
+def parts_of_complex():
+    """The struct and how one is made, which everything needs; and all functions of complex numbers."""
+    own = (ROOT / 'src/formula/complex.h').read_text()
+    head, own = own[own.index('typedef struct'):].split(ARITHMETIC)
+    shared = (ROOT / 'src/kernels/cpu/math/maths_complex.h').read_text()
+    plain, library = shared[shared.index('#elif defined R'):].removeprefix('#elif defined R').rsplit('#endif', 1)[0].split(LIBRARY)
+    plain = re.sub(r'.*N\(make\)\(R re.*', '', plain)
+    library = re.sub(r'static inline C N\((\w+)\)\([^)]*\)\s*\{ return L\(c\1\).*', '', '/*' + library)
+    return head, '\n'.join([plain, own, library])
+
+
+def of_struct(text):
+    """The struct's parts and its maker instead of what C has for _Complex."""
+    text = re.sub(r'__(real|imag)__ (\w+)', r'\2.\1', text)
+    text = re.sub(r'(float|double) _Complex( td_\w+(c64|c128)\(.*?return )__builtin_complex\(', r'td_\3\2td_make_\3(', text, flags=re.S)
+    return text
 
 
 def texts():
+    head, functions = parts_of_complex()
+    for kind in COMPLEX:
+        yield without_comments(of_complex(head, kind))
     for name, start in SOURCES:
         path = next(iter(ROOT.glob(f'src/kernels/**/{name}')), ROOT / 'src/base' / name)
         text = path.read_text()
@@ -172,9 +203,10 @@ def texts():
         if start:
             if start not in text:
                 raise MathsError(f'{name}: no {start!r}')
-            text = text[text.index(start):].removeprefix('#elif defined R')
-        text = without_comments(text)
-        yield from [of_complex(text, kind) for kind in COMPLEX] if name == 'maths_complex.h' else [text]
+            text = text[text.index(start):]
+        yield of_struct(without_comments(text))
+    for kind in COMPLEX:
+        yield of_complex(of_struct(without_comments(functions)), kind)
 
 
 @functools.cache

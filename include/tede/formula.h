@@ -132,8 +132,8 @@ typedef struct td_formula_kernel {
 
 /* The source of kernels, with all that they call: it stands alone.  `more`: source of the caller's in this dialect, which is put behind; what
  * it calls of the functions of mathematics (td_exp_f32, td_digamma_f64, td_f32_to_f16, ...) is brought along, too.  Or NULL.
- * Freed with td_formula_text_free; NULL with an error, TD_E_NOT_IMPLEMENTED for what the dialect can't say (complex numbers and a few
- * special functions on devices).
+ * Freed with td_formula_text_free; NULL with an error, TD_E_NOT_IMPLEMENTED for what the dialect can't say (a few special functions
+ * on devices).
  *
  * In C a kernel is `void NAME(int64_t n, char *const *runs, const void *params, const int64_t *geometry)`: runs are outputs, then
  * inputs; params the calls' parameters in order, a td_scalar each; geometry, read if ndim isn't 0, the sizes, then for each
@@ -143,8 +143,8 @@ typedef struct td_formula_kernel {
  * int32_t, where behind the sizes are, for division by a size s, a multiplier and a shift of each: the shift t is the least with s <= 2^t, the
  * multiplier 2^32 (2^t - s) / s + 1, cut to a whole number.  With packs the last size and strides are a pack's: the size is divided by the
  * pack, strides of 1 are the pack.  Numbers have the type that their dtype is
- * computed in (float for float32 and halves, double, int32_t for narrower integers and bool too, int64_t for uint32 too,
- * uint64_t).  Any number of work items may be started. */
+ * computed in (float for float32 and halves, double, structs of two of these, aligned to their size, int32_t for narrower integers and bool too,
+ * int64_t for uint32 too, uint64_t).  Any number of work items may be started. */
 TD_API char       *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kernel *kernels, const char *more);
 
 /* A kernel that is written for any dtypes: in its text the name, "A", stands for how an element is stored, and what begins with it for what
@@ -153,13 +153,17 @@ TD_API char       *td_formula_print(td_dialect dialect, int n_kernels, const td_
  *   A_C                       the type that is computed in: float for halves, int32_t for narrow integers
  *   A_LOAD(x) A_STORE(y)      from stored to computed and back: A_STORE(A_LOAD(a[i]) * 2)
  *   A_LOWEST A_HIGHEST        of what an element may be, computed: infinities of floats
- *   A_FLOATING                1 or 0
- *   A_NUMBER(n)               a number that was passed by value, computed: n has the fields float single, and int64_t bits of the same as a double
+ *   A_FLOATING A_COMPLEX      1 or 0; complex numbers are floating, too
+ *   A_OF(x)                   a number that was computed for another dtype, of the same sort if it is complex
+ *   A_ADD(x, y) A_MUL(x, y) A_SCALE(x, r) A_TRUTH(x)
+ *                             computed: sums, products, products with a real number, whether it isn't 0: with A_ZERO all that there is of complex
+ *                             numbers beside A_LOAD, A_STORE and functions
+ *   A_NUMBER(n)               a number that was passed by value, computed: n has the fields float single, and int64_t bits of the same as a double; not of complex numbers
  *   A_exp(y), A_sqrt(y), ...  the function of mathematics for the computed type: td_exp_f32, ... */
 typedef struct td_source_type { const char *name; td_dtype dtype; } td_source_type;
 typedef struct td_source_number { const char *name; int64_t value; } td_source_number;     /* #define name value */
 /* The source of a kernel in the common dialect: `text` with what it names of its dtypes, of its numbers and of the functions of mathematics.
- * Freed with td_formula_text_free; NULL with an error, TD_E_NOT_IMPLEMENTED for complex numbers. */
+ * Freed with td_formula_text_free; NULL with an error. */
 TD_API char *td_source_print(td_dialect dialect, int n_types, const td_source_type *types, int n_numbers, const td_source_number *numbers,
                              const char *text);
 /* What to compile them with, so that results are those of the library's loops as far as functions agree. */

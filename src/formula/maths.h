@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 /* What a piece needs that not every dialect has. */
-enum { TD_NEEDS_COMPLEX = 1, TD_NEEDS_LONG_DOUBLE = 2, TD_NEEDS_BESSEL = 4, TD_NEEDS_DOUBLE = 8 };
+enum { TD_NEEDS_LONG_DOUBLE = 1, TD_NEEDS_BESSEL = 2, TD_NEEDS_DOUBLE = 4 };
 
 /* A function, table or constant.  Pieces stand in the order in which C wants them. */
 typedef struct td_maths_piece {

@@ -2,7 +2,7 @@
  *
  * Each step of a formula becomes a named constant, so that what is printed reads like the formula.  What is known of a value is its
  * kind, as in codegen/value.py, whose rules these are: b a boolean, f, i and c a number of the dtype that is computed in,
- * r a real one among complex ones.
+ * r a real one among complex ones.  A complex number is a struct (src/formula/complex.h), so its arithmetic is calls of functions.
  *
  * Between formulas, inputs and outputs a value stands for an element of a dtype, in the type that this dtype is computed in: a
  * float16 is a float that float16 has, an int8 an int32_t from -128 to 127.  So a consumer reads what it would have read
@@ -21,14 +21,14 @@ enum { MOST_PIECES = 1024 };
 /* The types that are computed in. */
 typedef struct compute { char suffix[5], type[16], wrapping[9], kind; const struct compute *real; } compute;
 static const compute f32 = {"f32", "float", "", 'f', NULL}, f64 = {"f64", "double", "", 'f', NULL},
-    c64 = {"c64", "float _Complex", "", 'c', &f32}, c128 = {"c128", "double _Complex", "", 'c', &f64},
+    c64 = {"c64", "td_c64", "", 'c', &f32}, c128 = {"c128", "td_c128", "", 'c', &f64},
     i32 = {"i32", "int32_t", "uint32_t", 'i', NULL}, i64 = {"i64", "int64_t", "uint64_t", 'i', NULL},
     u64 = {"u64", "uint64_t", "uint64_t", 'i', NULL}, f16 = {"f16", "td_f16", "", 'f', NULL}, bf16 = {"bf16", "td_bf16", "", 'f', NULL};
 static const struct { const compute *in; char stored[16]; } of_dtype[TD_DTYPES] = {
     [TD_BOOL] = {&i32, "uint8_t"}, [TD_U8] = {&i32, "uint8_t"}, [TD_I8] = {&i32, "int8_t"}, [TD_I16] = {&i32, "int16_t"},
     [TD_U16] = {&i32, "uint16_t"}, [TD_I32] = {&i32, "int32_t"}, [TD_I64] = {&i64, "int64_t"}, [TD_U32] = {&i64, "uint32_t"},
     [TD_U64] = {&u64, "uint64_t"}, [TD_F16] = {&f32, "td_f16"}, [TD_BF16] = {&f32, "td_bf16"}, [TD_F32] = {&f32, "float"},
-    [TD_F64] = {&f64, "double"}, [TD_C64] = {&c64, "float _Complex"}, [TD_C128] = {&c128, "double _Complex"},
+    [TD_F64] = {&f64, "double"}, [TD_C64] = {&c64, "td_c64"}, [TD_C128] = {&c128, "td_c128"},
 };
 
 td_type_names td_names_of_dtype(td_dtype dtype)
@@ -46,7 +46,7 @@ typedef struct printer {
     uint32_t features;                  /* that the kernels need, besides the pieces */
 } printer;
 
-typedef struct value { char text[48]; char kind; } value;
+typedef struct value { char text[80]; char kind; } value;
 
 /* ---- functions of mathematics */
 
@@ -99,8 +99,7 @@ static int use(printer *p, const char *name)
 static const char *lacks(const printer *p, uint32_t features)
 {
     uint32_t missing = features & ~p->dialect->features;
-    return missing & TD_NEEDS_COMPLEX ? "complex numbers" : missing & TD_NEEDS_LONG_DOUBLE ? "long double"
-         : missing & TD_NEEDS_BESSEL ? "Bessel functions" : missing ? "double" : NULL;
+    return missing & TD_NEEDS_LONG_DOUBLE ? "long double" : missing & TD_NEEDS_BESSEL ? "Bessel functions" : missing ? "double" : NULL;
 }
 
 /* ---- values */
@@ -130,8 +129,23 @@ static void literal(value *v, double x, const compute *in)
     }
 }
 
+/* Puts a value into a call: td_NAME_SUFFIX(text more). */
+static int put_into(printer *p, value *v, const char *name, const compute *in, const char *more, char kind)
+{
+    char full[32], text[sizeof v->text];
+    snprintf(full, sizeof full, "td_%s_%s", name, in->suffix);
+    p->out.failed |= snprintf(text, sizeof text, "%s(%s%s)", full, v->text, more) >= (int)sizeof text;
+    memcpy(v->text, text, sizeof text);
+    v->kind = kind;
+    return use(p, full);
+}
+
+/* A value as a complex number; as one to compare with 0, which of a complex one is whether it isn't. */
+static int lift(printer *p, value *v, const compute *in) { return v->kind == 'c' ? 0 : put_into(p, v, "make", in, ", 0", 'c'); }
+static int truth(printer *p, value *v, const compute *in) { return v->kind != 'c' ? 0 : put_into(p, v, "truth", in, "", 'b'); }
+
 /* `td_NAME_SUFFIX(a, b)`: the complex one if an argument is complex, else the real one. */
-static int call_function(printer *p, const char *name, const compute *in, int n, const value *arguments, value *result, int call, int step, char kind)
+static int call_function(printer *p, const char *name, const compute *in, int n, value *arguments, value *result, int call, int step, char kind)
 {
     const compute *which = in;
     char full[64];
@@ -141,6 +155,9 @@ static int call_function(printer *p, const char *name, const compute *in, int n,
             which = arguments[i].kind == 'c' ? in : which;
     }
     snprintf(full, sizeof full, "td_%s_%s", name, which->suffix);
+    for (int i = 0; i < n && which->kind == 'c'; i++)
+        if (lift(p, &arguments[i], in))
+            return -1;
     if (use(p, full))
         return -1;
     let(p, result, in, call, step, kind);
@@ -151,7 +168,7 @@ static int call_function(printer *p, const char *name, const compute *in, int n,
     return 0;
 }
 
-static int named_step(printer *p, const td_formula_step *s, const compute *in, const value *a, value *v, int call, int step)
+static int named_step(printer *p, const td_formula_step *s, const compute *in, value *a, value *v, int call, int step)
 {
     bool complex = false;
     for (int i = 0; i < s->arity; i++)
@@ -161,7 +178,7 @@ static int named_step(printer *p, const td_formula_step *s, const compute *in, c
         return 0;
     }
     char kind = s->result == TD_FORMULA_TRUTH ? 'b' : !complex ? a[0].kind : s->result == TD_FORMULA_REAL ? 'r' : 'c';
-    return call_function(p, !strcmp(s->name, "complex") ? "make" : s->name, in, s->arity, a, v, call, step, kind);
+    return call_function(p, s->name, in, s->arity, a, v, call, step, kind);
 }
 
 static const char sign_of[TD_STEP_CODES][3] = {
@@ -174,14 +191,41 @@ static const char function_of[TD_STEP_CODES][12] = {
     [TD_STEP_SHIFT_LEFT] = "shl", [TD_STEP_SHIFT_RIGHT] = "shr",
 };
 
-static int binary_step(printer *p, td_formula_code code, const compute *in, const value *a, value *v, int call, int step)
+/* Of complex numbers, one of which may be real: its functions leave the other part alone. */
+static int complex_step(printer *p, td_formula_code code, const compute *in, value *a, value *v, int call, int step)
 {
-    char ka = a[0].kind, kb = a[1].kind, kind = in->kind != 'c' ? in->kind : ka == 'c' || kb == 'c' ? 'c' : 'r';
+    static const char *const names[TD_STEP_CODES] = {
+        [TD_STEP_ADD] = "add", [TD_STEP_SUB] = "sub", [TD_STEP_MUL] = "mul", [TD_STEP_DIV] = "div", [TD_STEP_POW] = "pow", [TD_STEP_EQ] = "equal",
+        [TD_STEP_NE] = "differ",
+    };
+    const int which = a[0].kind != 'c';         /* a complex one */
+    const char *name = names[code];
+    if (!name)
+        return td_error(TD_E_NOT_IMPLEMENTED, "a formula orders complex numbers, or divides them as integers");
+    if (a[!which].kind == 'c' || code <= TD_STEP_NE || code == TD_STEP_POW || (code == TD_STEP_DIV && which))
+        return call_function(p, name, in, 2, a, v, call, step, code <= TD_STEP_NE ? 'b' : 'c');
+    if (code == TD_STEP_SUB && which && put_into(p, &a[1], "neg", in, "", 'c'))
+        return -1;
+    name = code == TD_STEP_MUL ? "scale" : code == TD_STEP_DIV ? "div_real" : "add_real";
+    char full[32];
+    snprintf(full, sizeof full, "td_%s_%s", name, in->suffix);
+    let(p, v, in, call, step, 'c');
+    td_text_add(&p->out, "%s(%s, %s%s);\n", full, a[which].text, code == TD_STEP_SUB && !which ? "-" : "", a[!which].text);
+    return use(p, full);
+}
+
+static int binary_step(printer *p, td_formula_code code, const compute *in, value *a, value *v, int call, int step)
+{
+    char ka = a[0].kind, kb = a[1].kind, kind = in->kind == 'c' ? 'r' : in->kind;
     if (code == TD_STEP_AND || code == TD_STEP_OR) {
+        if (truth(p, &a[0], in) || truth(p, &a[1], in))
+            return -1;
         let(p, v, in, call, step, 'b');
         td_text_add(&p->out, "(%s != 0) %s (%s != 0);\n", a[0].text, sign_of[code], a[1].text);
         return 0;
     }
+    if (ka == 'c' || kb == 'c')
+        return complex_step(p, code, in, a, v, call, step);
     if (code >= TD_STEP_LT && code <= TD_STEP_NE) {
         let(p, v, in, call, step, 'b');
         td_text_add(&p->out, "%s %s %s;\n", a[0].text, sign_of[code], a[1].text);
@@ -189,9 +233,7 @@ static int binary_step(printer *p, td_formula_code code, const compute *in, cons
     }
     if (code >= TD_STEP_BIT_AND && code <= TD_STEP_BIT_XOR && ka == 'b' && kb == 'b')
         kind = 'b';
-    bool product = kind == 'c' && code == TD_STEP_MUL && ka == 'c' && kb == 'c';
-    bool quotient = code == TD_STEP_DIV && (kind == 'i' || (kind == 'c' && kb == 'c'));
-    if (!*sign_of[code] || product || quotient)
+    if (!*sign_of[code] || (code == TD_STEP_DIV && kind == 'i'))
         return call_function(p, function_of[code], in, 2, a, v, call, step, kind);
     let(p, v, in, call, step, kind);
     if (kind == 'i' && code >= TD_STEP_ADD && code <= TD_STEP_MUL)      /* modulo 2^bits, whatever the compiler makes of overflow */
@@ -226,6 +268,8 @@ static int print_steps(printer *p, const td_formula *f, const td_steps *s, const
         case TD_STEP_FALSE: case TD_STEP_TRUE: *v = (value){{step->code == TD_STEP_TRUE ? '1' : '0'}, 'b'}; break;
         case TD_STEP_NOT:
         case TD_STEP_TRUTH:
+            if (truth(p, &a[0], in))
+                return -1;
             let(p, v, in, call, i, 'b');
             td_text_add(&p->out, "%s %s 0;\n", a[0].text, step->code == TD_STEP_NOT ? "==" : "!=");
             break;
@@ -234,6 +278,11 @@ static int print_steps(printer *p, const td_formula *f, const td_steps *s, const
             td_text_add(&p->out, "~%s;\n", a[0].text);
             break;
         case TD_STEP_NEGATE:
+            if (a[0].kind == 'c') {
+                if (call_function(p, "neg", in, 1, a, v, call, i, 'c'))
+                    return -1;
+                break;
+            }
             let(p, v, in, call, i, a[0].kind == 'b' && in->kind == 'i' ? 'i' : a[0].kind);
             if (in->kind == 'i')
                 td_text_add(&p->out, "(%s)(0 - (%s)%s);\n", in->type, in->wrapping, a[0].text);
@@ -241,10 +290,12 @@ static int print_steps(printer *p, const td_formula *f, const td_steps *s, const
                 td_text_add(&p->out, "-%s;\n", a[0].text);
             break;
         case TD_STEP_CAST:
-            let(p, v, in, call, i, in->kind);
-            td_text_add(&p->out, "(%s)%s;\n", in->type, a[0].text);
+            let(p, v, in, call, i, in->kind == 'c' ? 'r' : in->kind);
+            td_text_add(&p->out, "(%s)%s;\n", in->kind == 'c' ? in->real->type : in->type, a[0].text);
             break;
         case TD_STEP_WHERE:
+            if (kind_of_choice(a) == 'c' && (lift(p, &a[1], in) || lift(p, &a[2], in)))
+                return -1;
             let(p, v, in, call, i, kind_of_choice(a));
             td_text_add(&p->out, "%s ? %s : %s;\n", a[0].text, a[1].text, a[2].text);
             break;
@@ -268,12 +319,14 @@ static int print_steps(printer *p, const td_formula *f, const td_steps *s, const
 static int put_converted(printer *p, const char *x, td_dtype from, td_dtype to)
 {
     const compute *cf = of_dtype[from].in, *ct = of_dtype[to].in;
-    char part[64];
-    if (cf->kind == 'c' && ct->kind != 'c' && to != TD_BOOL) {
-        snprintf(part, sizeof part, "td_real_%s", cf->suffix);
-        if (use(p, part))
-            return -1;
-        snprintf(part, sizeof part, "td_real_%s(%s)", cf->suffix, x);
+    char part[64], made[32];
+    snprintf(made, sizeof made, "td_make_%s", ct->suffix);
+    if (cf->kind == 'c' && ct->kind == 'c' && cf != ct) {
+        td_text_add(&p->out, "%s((%s)%s.real, (%s)%s.imag)", made, ct->real->type, x, ct->real->type, x);
+        return use(p, made);
+    }
+    if (cf->kind == 'c' && ct->kind != 'c') {
+        snprintf(part, sizeof part, to == TD_BOOL ? "(%s.real != 0 || %s.imag != 0)" : "%s.real", x, x);
         x = part;
     }
     bool of_float = cf->kind != 'i';
@@ -282,10 +335,8 @@ static int put_converted(printer *p, const char *x, td_dtype from, td_dtype to)
     } else if (to == TD_BOOL) {
         td_text_add(&p->out, "(int32_t)(%s != 0)", x);
     } else if (ct->kind == 'c' && cf->kind != 'c') {
-        snprintf(part, sizeof part, "td_make_%s", ct->suffix);
-        if (use(p, part))
-            return -1;
-        td_text_add(&p->out, "%s((%s)%s, 0)", part, ct->real->type, x);
+        td_text_add(&p->out, "%s((%s)%s, 0)", made, ct->real->type, x);
+        return use(p, made);
     } else if (ct == &i32 && to != TD_I32) {
         td_text_add(&p->out, "(int32_t)(%s)%s%s", of_dtype[to].stored, of_float ? "(int32_t)" : "", x);
     } else if (to == TD_U32) {
@@ -378,7 +429,8 @@ static int print_operands(printer *p, const td_formula_kernel *k, int c, const c
         v->kind = in->kind;
         if (call->formula->masks >> i & 1) {
             v->kind = 'b';
-            td_text_add(&p->out, "        const int %s = %s != 0;\n", v->text, source);
+            td_text_add(&p->out, of_dtype[from].in->kind == 'c' ? "        const int %s = %s.real != 0 || %s.imag != 0;\n" : "        const int %s = %s != 0;\n", v->text,
+                        source, source);
         } else if (in == &f16 || in == &bf16) {
             const char *to = in == &f16 ? "td_f32_to_f16" : "td_f32_to_bf16";
             if (use(p, to))
@@ -401,8 +453,6 @@ static int print_call(printer *p, const td_formula_kernel *k, int c, int first_p
     char name[16];
     bool own_halves = f->own_halves && (call->dtype == TD_F16 || call->dtype == TD_BF16);
     in = !own_halves ? in : call->dtype == TD_F16 ? &f16 : &bf16;
-    if (in->kind == 'c')
-        p->features |= TD_NEEDS_COMPLEX;
     if (td_formula_read(f, kind_of(call->dtype), &steps) || print_operands(p, k, c, in, operands))
         return -1;
     for (int i = 0; i < f->n_parameters; i++) {
@@ -412,6 +462,10 @@ static int print_call(printer *p, const td_formula_kernel *k, int c, int first_p
     if (print_steps(p, f, &steps, in, operands, parameters, c, &result))
         return -1;
     snprintf(name, sizeof name, "r%d", c);
+    if (of_dtype[result_of(call)].in->kind == 'c' && lift(p, &result, in))
+        return -1;
+    if (f->result == TD_FORMULA_TRUTH && truth(p, &result, in))
+        return -1;
     if (f->result == TD_FORMULA_TRUTH)
         return td_text_add(&p->out, "        const int32_t %s = %s != 0;\n", name, result.text), 0;
     return round_to(p, name, &result, result_of(call), own_halves);
@@ -425,16 +479,15 @@ static int print_load(printer *p, const td_formula_kernel *k, int i, const char 
     td_dtype dtype = k->inputs[i];
     td_text_add(&p->out, "        const %s in%d = ", of_dtype[dtype].in->type, i);
     if (is_number(k, i))
-        return td_text_add(&p->out, "values.in%d;\n", i), 0;
-    if (dtype == TD_F16 || dtype == TD_BF16) {
+        td_text_add(&p->out, "values.in%d;\n", i);
+    else if (dtype == TD_F16 || dtype == TD_BF16) {
         const char *from = dtype == TD_F16 ? "td_f16_to_f32" : "td_bf16_to_f32";
-        if (use(p, from))
-            return -1;
         td_text_add(&p->out, "%s(%s);\n", from, place);
+        return use(p, from);
     } else {
         td_text_add(&p->out, dtype == TD_BOOL ? "%s != 0;\n" : "%s;\n", place);
     }
-    return 0;
+    return of_dtype[dtype].in->kind == 'c' ? use(p, dtype == TD_C64 ? "td_c64" : "td_c128") : 0;
 }
 
 static int print_store(printer *p, const td_formula_kernel *k, int i, const char *place)
@@ -455,7 +508,8 @@ static int print_store(printer *p, const td_formula_kernel *k, int i, const char
             return -1;
         td_text_add(&p->out, "        %s = %s(%s);\n", place, to, name);
     } else {
-        td_text_add(&p->out, "        %s = (%s)%s;\n", place, of_dtype[o->dtype].stored, name);
+        const bool complex = of_dtype[o->dtype].in->kind == 'c';            /* which isn't cast to its own type */
+        td_text_add(&p->out, complex ? "        %s = %.0s%s;\n" : "        %s = (%s)%s;\n", place, of_dtype[o->dtype].stored, name);
     }
     return 0;
 }

@@ -39,16 +39,42 @@ static void define_functions(td_text *to, const char *name, const char *suffix, 
     }
 }
 
+/* Arithmetic that complex numbers have, too: of theirs by functions.  NAME stands for the type's, % for the suffix. */
+static void define_arithmetic(td_text *to, const char *name, const char *suffix, bool complex)
+{
+    static const char real[] = "#define NAME_COMPLEX 0\n#define NAME_ZERO ((NAME_C)0)\n#define NAME_OF(x) ((NAME_C)(x))\n#define NAME_TRUTH(x) ((x) != 0)\n"
+                               "#define NAME_ADD(x, y) ((x) + (y))\n#define NAME_MUL(x, y) ((x) * (y))\n#define NAME_SCALE(x, by) ((x) * (by))\n";
+    static const char parts[] = "#define NAME_COMPLEX 1\n#define NAME_ZERO td_make_%(0, 0)\n#define NAME_OF(x) (x)\n#define NAME_TRUTH(x) td_truth_%(x)\n"
+                                "#define NAME_ADD(x, y) td_add_%(x, y)\n#define NAME_MUL(x, y) td_mul_%(x, y)\n#define NAME_SCALE(x, by) td_scale_%(x, by)\n"
+                                "#define NAME_LOAD(x) (x)\n#define NAME_STORE(x) (x)\n#define NAME_FLOATING 1\ntypedef td_% NAME;\ntypedef td_% NAME_C;\n";
+    for (const char *at = complex ? parts : real; *at;) {
+        const size_t plain = strcspn(at, "N%");
+        td_text_put(to, at, plain);
+        at += plain;
+        if (!*at)
+            break;
+        const bool is_name = *at == 'N';
+        td_text_add(to, "%s", is_name ? name : suffix);
+        at += is_name ? strlen("NAME") : 1;
+    }
+}
+
 static int define_type(td_text *to, const td_source_type *type, const char *text)
 {
     const td_type_names names = td_names_of_dtype(type->dtype);
     const char *a = type->name, *lowest, *highest;
-    if (!names.stored || names.kind == 'c')
+    if (!names.stored)
         return td_error(TD_E_NOT_IMPLEMENTED, "kernels in the common dialect don't take %s", td_dtype_name(type->dtype));
+    if (names.kind == 'c') {
+        define_arithmetic(to, a, names.suffix, true);
+        define_functions(to, a, names.suffix, text);
+        return 0;
+    }
     const bool half = type->dtype == TD_F16 || type->dtype == TD_BF16;
     const char *kind = type->dtype == TD_F16 ? "f16" : "bf16";
     limits(type->dtype, &lowest, &highest);
     td_text_add(to, "typedef %s %s;\ntypedef %s %s_C;\n#define %s_FLOATING %d\n", names.stored, a, names.computed, a, a, names.kind == 'f');
+    define_arithmetic(to, a, names.suffix, false);
     td_text_add(to, "#define %s_LOWEST ((%s)%s)\n#define %s_HIGHEST ((%s)%s)\n", a, names.computed, lowest, a, names.computed, highest);
     if (half)
         td_text_add(to, "#define %s_LOAD(x) td_%s_to_f32(x)\n#define %s_STORE(x) td_f32_to_%s(x)\n", a, kind, a, kind);

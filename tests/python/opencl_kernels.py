@@ -9,6 +9,12 @@ _STORED = {"float32": ctypes.c_float, "float64": ctypes.c_double, "float16": cty
 READ_WRITE, COPY_HOST = 1, 32
 
 
+def _number(value, dtype):
+    if dtype.startswith("complex"):
+        return ((ctypes.c_float if dtype == "complex64" else ctypes.c_double) * 2)(complex(value).real, complex(value).imag)
+    return _STORED.get(dtype, ctypes.c_int32)(value)
+
+
 class Device:
     """The first device there is; LookupError without one."""
 
@@ -53,8 +59,9 @@ class Device:
         n = inputs[0].numel() if size is None else size
         outputs = [tede.zeros(n, dtype=getattr(tede, dtype)) for _, dtype in kernel.outputs]
         buffers = [self.buffer(t) for t in [*outputs, *inputs]]
-        numbers = [_STORED.get(dtype, ctypes.c_int32)(value) for value, dtype in numbers]
-        members = [ctypes.c_int64(n), *([(ctypes.c_int64 * len(geometry))(*geometry)] if geometry else []), *numbers]
+        gap = [ctypes.c_int64(0)] if any(dtype == "complex128" for _, dtype in numbers) else []        # they are aligned to their size
+        numbers = [_number(value, dtype) for value, dtype in numbers]
+        members = [ctypes.c_int64(n), *gap, *([(ctypes.c_int64 * len(geometry))(*geometry)] if geometry else []), *numbers]
 
         class Values(ctypes.Structure):
             _fields_ = [(f"m{i}", type(member)) for i, member in enumerate(members)]

@@ -186,7 +186,7 @@ int td_launch(const td_launch_of *launch)
     key.source = launch->source, key.kernel = launch->kernel, key.lanes = of.lanes;
     for (; of.n_types < TD_LAUNCH_TYPES && launch->types[of.n_types].name; of.n_types++) {
         const td_dtype dtype = launch->types[of.n_types].dtype;
-        if (!td_device_computes(device, dtype))
+        if (!td_device_computes(device, launch->complex ? td_dtype_to_real(dtype) : dtype))
             return td_leave_to_cpu(td_dtype_name(dtype));
         key.dtypes[of.n_types] = (int8_t)dtype;
     }

@@ -39,6 +39,7 @@ typedef struct td_launch_of {
     size_t           size;
     int64_t          groups;                            /* 0: nothing is done */
     int              lanes;                             /* of a group; 0: as many as the device likes */
+    bool             complex;                           /* dtypes may be complex: all arithmetic is A_ADD, A_MUL, ... (<tede/formula.h>) */
     bool             late;                              /* behind the buffers the kernel has one for NOTE_INDEX in group.ck */
 } td_launch_of;
 #define TD_VALUES(struct) .values = &(struct), .size = sizeof(struct)

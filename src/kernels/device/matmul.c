@@ -2,10 +2,12 @@
  *
  * Operands are read as they lie; `out` is contiguous. */
 #include "calls_kernels_device_matmul.h"
+#include "base/scalar.h"
 #include "kernels/device/product.h"
 #include "ops/linalg/matmul.h"
 
-static bool is_zero(td_scalar x) { return td_scalar_double(x) == 0; }
+static bool is_zero(td_scalar x) { return td_scalar_equals(x, td_int(0)); }
+static bool is_one(td_scalar x) { return td_scalar_equals(x, td_int(1)); }
 
 /* The first operand's last two dimensions are m x k, the second's k x n; a vector is given as a matrix with a stride of 0. */
 static void strides_of(product_values *v, int64_t a_row, int64_t a_column, int64_t b_row, int64_t b_column)
@@ -19,10 +21,15 @@ static void strides_of(product_values *v, int64_t a_row, int64_t a_column, int64
 static int run(product_values *v, td_scalar alpha, td_scalar beta, td_tensor *a, td_tensor *b, td_tensor *added, td_tensor *out)
 {
     const td_dtype dtype = (td_dtype)out->dtype;
-    if (!td_device_computes(out->device, dtype))
+    if (!td_device_computes(out->device, td_dtype_to_real(dtype)))
         return td_leave_to_cpu(td_dtype_name(dtype));
     if (is_zero(beta))
         added = TD_NONE;
+    if (td_dtype_is_complex(dtype) && !(is_one(alpha) && (added == TD_NONE || is_one(beta)))) {     /* the kernels' factors are real */
+        TD_AUTO td_tensor *more = added == TD_NONE ? td_tensor_retain(added) : td_mul_scalar(added, beta);
+        const int status = !more || run(v, td_int(1), td_int(0), a, b, TD_NONE, out) || td_mul_scalar_(out, alpha);
+        return status || (more != TD_NONE && td_add_tensor_(out, more, td_int(1))) ? -1 : 0;
+    }
     if (is_zero(alpha) && (dtype == TD_F32 || dtype == TD_F64))
         v->k = 0;
     const int status = td_product_by_library(v, td_scalar_double(alpha), td_scalar_double(beta), a, b, out, added);

@@ -26,27 +26,27 @@ int td_pick_on_device(td_picking *p)
 {
     td_picking_merge(p);
     const int64_t size = (int64_t)td_dtype_size(p->dtype);
-    const bool moved = p->what <= TD_PLACE_SET;
+    const bool moved = p->what <= TD_PLACE_SET, parts = p->what == TD_PLACE_ADD && td_dtype_is_complex(p->dtype);
     const td_index_rule *r = &p->rule;
     pick_values v = {.n = 1, .ndim = p->ndim, .reach = p->reach, .range = p->range, .limits = {NOWHERE + 1, INT64_MAX, 0}};
     if (r->op)
         v.limits = td_index_limits(-p->range, r->size, r->code, r->op, r->text, r->dim);
-    if (p->ndim + (size == 16) > PICK_DIMS)
+    if (p->ndim + (size == 16 || parts) > PICK_DIMS)
         return td_leave_to_cpu("an index over more than 8 dimensions");
     for (int d = 0; d < p->ndim; d++) {
         v.sizes[d] = p->sizes[d], v.far[d] = p->far[d], v.near[d] = p->near[d], v.along[d] = p->along[d];
         v.n *= p->sizes[d];
     }
-    const int64_t wide = moved && v.n ? widest(p, &v, size) : size;
+    const int64_t wide = moved && v.n ? widest(p, &v, size) : parts ? size / 2 : size;
     if (wide > size) {
         v.sizes[v.ndim - 1] /= wide / size, v.far[v.ndim - 1] = v.near[v.ndim - 1] = wide, v.n /= wide / size;
-    } else if (wide < size) {           /* halves of an element of 16 bytes side by side */
+    } else if (wide < size) {           /* halves of an element of 16 bytes side by side, or the parts of a complex sum */
         v.sizes[v.ndim] = size / wide, v.far[v.ndim] = v.near[v.ndim] = wide, v.along[v.ndim++] = 0;
         v.n *= size / wide;
     }
     td_launch_of launch = {
         .source = td_source_pick, .kernel = "pick", TD_VALUES(v), .groups = td_launch_groups(p->of[0]->device, moved ? (v.n + 3) / 4 : v.n),
-        .types = {{"A", moved ? td_raw_dtype(wide) : p->dtype}}, .numbers = {{"WHAT", p->what}, {"SIZE", wide}, {"PACK", wide == 16 ? 2 : 1}},
+        .types = {{"A", moved ? td_raw_dtype(wide) : parts ? td_dtype_to_real(p->dtype) : p->dtype}}, .numbers = {{"WHAT", p->what}, {"SIZE", wide}, {"PACK", wide == 16 ? 2 : 1}},
         .buffers = {p->of[0], p->of[1], p->of[2]}, .late = true,
     };
     return td_launch(&launch);

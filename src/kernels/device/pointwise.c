@@ -49,20 +49,26 @@ static char *print_source(td_device device, const void *context)
 
 /* ---- the struct that is passed by value: members in order, each at a multiple of its size */
 
-typedef struct packed { char bytes[8 * (2 + TD_MAX_DIMS * (RUNS + 2) + RUNS + NUMBERS)]; size_t size; } packed;
+typedef struct packed { char bytes[8 * (2 + TD_MAX_DIMS * (RUNS + 2) + 2 * (RUNS + NUMBERS))]; size_t size, align; } packed;
 
 static void put(packed *p, const void *value, size_t size)
 {
     p->size = (p->size + size - 1) / size * size;
     memcpy(p->bytes + p->size, value, size);
     p->size += size;
+    p->align = p->align > size ? p->align : size;
 }
 
 /* A number in the type that its dtype is computed in. */
 static void put_number(packed *p, td_scalar x, td_dtype dtype)
 {
     const bool integer = x.kind == TD_SCALAR_BOOL || x.kind == TD_SCALAR_INT || x.kind == TD_SCALAR_UINT;
-    if (dtype == TD_F64) {
+    const double imag = x.kind == TD_SCALAR_COMPLEX ? x.imag : 0;
+    if (dtype == TD_C128) {
+        put(p, (double[]){td_scalar_double(x), imag}, 2 * sizeof(double));
+    } else if (dtype == TD_C64) {
+        put(p, (float[]){(float)td_scalar_double(x), (float)imag}, 2 * sizeof(float));
+    } else if (dtype == TD_F64) {
         put(p, &(double){td_scalar_double(x)}, sizeof(double));
     } else if (td_dtype_is_floating(dtype)) {
         put(p, &(float){(float)td_scalar_double(x)}, sizeof(float));
@@ -101,6 +107,9 @@ static void put_geometry(packed *p, const td_sweep *s, int n_runs)
             put(p, &(int32_t){(int32_t)s->strides[r][d]}, sizeof(int32_t));
 }
 
+/* Complex numbers, where their parts are computed. */
+static bool computes(td_device device, int dtype) { return td_device_computes(device, td_dtype_to_real((td_dtype)dtype)); }
+
 /* TD_DECLINED, too, where the dialect has no such function. */
 static int run(call *c, int n_params, const td_scalar *params)
 {
@@ -109,13 +118,13 @@ static int run(call *c, int n_params, const td_scalar *params)
     const td_device_properties *properties = td_device_known(device);
     td_kernel_argument arguments[RUNS + 2];
     packed values;
-    values.size = 0;
+    values.size = values.align = 0;
     int n_runs = 1, n_arguments = 0;
     if (!properties || n_params > NUMBERS)
         return properties ? TD_DECLINED : -1;
-    bool holds = td_device_computes(device, (td_dtype)c->key.out) && td_device_computes(device, (td_dtype)c->key.common);
+    bool holds = computes(device, c->key.out) && computes(device, c->key.common);
     for (int i = 0; i < c->key.n_in; i++)
-        holds &= td_device_computes(device, (td_dtype)c->key.in[i]);
+        holds &= computes(device, c->key.in[i]);
     if (!holds)
         return TD_DECLINED;
     td_tensor *numbers[RUNS];
@@ -158,7 +167,7 @@ static int run(call *c, int n_params, const td_scalar *params)
     }
     for (int i = 0; i < n_params; i++)
         put_number(&values, params[i], (td_dtype)c->key.common);
-    values.size = (values.size + 7) / 8 * 8;
+    values.size = (values.size + values.align - 1) / values.align * values.align;
     arguments[n_arguments++] = (td_kernel_argument){values.bytes, values.size};
     const int64_t of_group = (int64_t)properties->lanes * c->sweep.depth, groups = (c->sweep.packs + of_group - 1) / of_group;
     const int64_t most = (int64_t)properties->units * 256;
@@ -214,16 +223,16 @@ int td_pointwise_on_device(const td_pointwise *op, td_dtype common, td_tensor *c
     return run(&c, formula->n_parameters, params);
 }
 
-/* A complex tensor for a copy: to its own dtype as words of 64 bits, else as floats, in pairs of a further dimension unless a word holds both. */
-static td_tensor *parts_of(td_tensor *x, bool words)
+/* A complex tensor to copy as it is: words of 64 bits, two of a further dimension for a complex128, which needs no device with doubles. */
+static td_tensor *words_of(td_tensor *x)
 {
-    const bool pairs = !words || x->dtype == TD_C128;
+    const bool pairs = x->dtype == TD_C128;
     int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++)
         sizes[d] = x->sizes[d], strides[d] = x->strides[d] * (pairs ? 2 : 1);
     if (pairs)
         sizes[x->ndim] = 2, strides[x->ndim] = 1;
-    return td_alias_as(x, words ? TD_I64 : x->dtype == TD_C64 ? TD_F32 : TD_F64, x->ndim + pairs, sizes, strides);
+    return td_alias_as(x, TD_I64, x->ndim + pairs, sizes, strides);
 }
 
 int td_copy_on_device(td_tensor *dst, td_tensor *src)
@@ -232,8 +241,8 @@ int td_copy_on_device(td_tensor *dst, td_tensor *src)
     if (!td_has_programs(dst->device) || !is_plain(dst) || !is_plain(src))
         return TD_DECLINED;
     const bool number = src->device.type == TD_CPU;
-    if (td_dtype_is_complex((td_dtype)dst->dtype) && td_dtype_is_complex((td_dtype)src->dtype) && !number && dst->ndim < TD_MAX_DIMS) {
-        TD_AUTO td_tensor *to = parts_of(dst, dst->dtype == src->dtype), *from = parts_of(src, dst->dtype == src->dtype);
+    if (td_dtype_is_complex((td_dtype)dst->dtype) && dst->dtype == src->dtype && !number && dst->ndim < TD_MAX_DIMS) {
+        TD_AUTO td_tensor *to = words_of(dst), *from = words_of(src);
         return to && from ? td_copy_on_device(to, from) : -1;
     }
     const int status = number ? TD_DECLINED : td_copy_by_tiles(dst, src);

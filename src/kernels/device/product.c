@@ -34,7 +34,7 @@ product_values td_product_of(td_dtype dtype, int64_t m, int64_t n, int64_t k)
 /* The dtype of sums. */
 static td_dtype computed(td_dtype dtype)
 {
-    return dtype == TD_F64 || dtype == TD_I64 || dtype == TD_U64 ? dtype : dtype == TD_U32 ? TD_I64 : td_dtype_is_floating(dtype) ? TD_F32 : TD_I32;
+    return td_dtype_is_complex(dtype) || dtype == TD_F64 || dtype == TD_I64 || dtype == TD_U64 ? dtype : dtype == TD_U32 ? TD_I64 : td_dtype_is_floating(dtype) ? TD_F32 : TD_I32;
 }
 
 /* One column (n = 1) stands where the kernel for rows expects it. */
@@ -94,7 +94,7 @@ int td_product_launch(td_product_kind kind, product_values *v, td_tensor *a, td_
         v->rows = lanes / deep;
         pieces = (v->m + v->rows - 1) / v->rows * v->batch;
     } else {        /* large tiles where they still give each unit several groups */
-        for (; tile < LARGE_TILE && (v->m / LARGE_TILE) * (v->n / LARGE_TILE) * v->batch >= 2 * wanted; tile = LARGE_TILE) {}
+        for (; tile < LARGE_TILE && !td_dtype_is_complex(dtype) && (v->m / LARGE_TILE) * (v->n / LARGE_TILE) * v->batch >= 2 * wanted; tile = LARGE_TILE) {}
         pieces = (v->m + tile - 1) / tile * ((v->n + tile - 1) / tile) * v->batch;
     }
     cut(v, pieces, rows ? 4 * wanted : wanted);
@@ -105,7 +105,7 @@ int td_product_launch(td_product_kind kind, product_values *v, td_tensor *a, td_
         .source = td_source_product, .kernel = rows ? "product_rows" : "product_tiles", TD_VALUES(*v), .types = {{"A", dtype}},
         .numbers = {{"TILE_M", tile}, {"TILE_N", tile}, {"TILE_K", tile == LARGE_TILE ? SLICE / 2 : SLICE}, {"WIDE", dtype == TD_F64},
                     {"GATHER", kind != TD_PRODUCT_PLAIN}, {"WEIGH", kind == TD_PRODUCT_WEIGH}},
-        .buffers = {a, b, c, bias, parts}, .groups = td_launch_many(device, pieces * v->splits),
+        .complex = true, .buffers = {a, b, c, bias, parts}, .groups = td_launch_many(device, pieces * v->splits),
     };
     if (td_launch(&launch))
         return -1;

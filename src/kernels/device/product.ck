@@ -9,7 +9,7 @@
  * the position's corner plus the tap's offset, and is 0 outside.  A tap is a channel and an element of the kernel.  Taps are k (forward,
  * and the gradient of the operand) or n (WEIGH: the gradient of the weights, summed over positions).
  *
- * A: the dtype; WIDE: whether it is float64. */
+ * A: the dtype; WIDE: whether it is float64.  Of complex numbers alpha and beta are 1. */
 #include "kernels/device/group.ck"
 
 #define PRODUCT_DIMS 6
@@ -30,7 +30,10 @@ typedef struct product_values {
 } product_values;
 
 #ifndef TD_HOST
-#if !A_FLOATING
+#if A_COMPLEX
+#define FUSED(x, y, z) A_ADD(A_MUL(x, y), z)
+#define FACTOR(x) 1
+#elif !A_FLOATING
 #define FUSED(x, y, z) ((x) * (y) + (z))
 #define FACTOR(x) ((A_C)(x))
 #elif WIDE
@@ -83,7 +86,7 @@ static A_C element(product_values v, GLOBAL const A *b, part p, part q)
 {
     const int32_t d = p.d + q.d, h = p.h + q.h, w = p.w + q.w;
     if (d < 0 || h < 0 || w < 0 || d >= v.size[0] || h >= v.size[1] || w >= v.size[2])
-        return 0;
+        return A_ZERO;
     return A_LOAD(b[p.read + q.read + d * v.image_stride[0] + h * v.image_stride[1] + w * v.image_stride[2]]);
 }
 #if WEIGH
@@ -124,9 +127,9 @@ static int64_t batch_offset(const int64_t sizes[PRODUCT_DIMS], const int64_t str
 /* The element of c that a sum is for, with what is added to it. */
 static A finished(product_values v, A_C sum, GLOBAL const A *bias, int64_t batch, int64_t i, int64_t j)
 {
-    sum *= FACTOR(v.alpha);
+    sum = A_SCALE(sum, FACTOR(v.alpha));
     if (v.has_bias)
-        sum += FACTOR(v.beta) * A_LOAD(bias[batch * v.bias_batch + i * v.bias_row + j * v.bias_column]);
+        sum = A_ADD(sum, A_SCALE(A_LOAD(bias[batch * v.bias_batch + i * v.bias_row + j * v.bias_column]), FACTOR(v.beta)));
     return A_STORE(sum);
 }
 
@@ -147,7 +150,7 @@ KERNEL product_tiles(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), BUFFER(parts
         A_C sums[PER_M][PER_N];
         for (int r = 0; r < PER_M; r++)
             for (int s = 0; s < PER_N; s++)
-                sums[r][s] = 0;
+                sums[r][s] = A_ZERO;
         for (int j = LANE; j < TILE_N; j += LANES)
             if (n0 + j < v.n)
                 columns[j] = ALONG_N(v, n0 + j);
@@ -158,11 +161,11 @@ KERNEL product_tiles(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), BUFFER(parts
             BARRIER;
             for (int e = LANE; e < TILE_M * TILE_K; e += LANES) {
                 const int i = v.a_down ? e % TILE_M : e / TILE_K, p = v.a_down ? e / TILE_M : e % TILE_K;
-                of_a[p * (TILE_M + 1) + i] = m0 + i < v.m && k0 + p < last ? A_LOAD(from_a[(m0 + i) * v.a_row + slice[p].other]) : 0;
+                of_a[p * (TILE_M + 1) + i] = m0 + i < v.m && k0 + p < last ? A_LOAD(from_a[(m0 + i) * v.a_row + slice[p].other]) : A_ZERO;
             }
             for (int e = LANE; e < TILE_N * TILE_K; e += LANES) {
                 const int j = v.b_down ? e / TILE_K : e % TILE_N, p = v.b_down ? e % TILE_K : e / TILE_N;
-                of_b[p * (TILE_N + 1) + j] = n0 + j < v.n && k0 + p < last ? element(v, from_b, slice[p], columns[j]) : 0;
+                of_b[p * (TILE_N + 1) + j] = n0 + j < v.n && k0 + p < last ? element(v, from_b, slice[p], columns[j]) : A_ZERO;
             }
             BARRIER;
             for (int p = 0; p < TILE_K; p++) {
@@ -199,9 +202,9 @@ KERNEL product_join(BUFFER(c), BUFFER(bias), BUFFER(parts), VALUES(product_value
     const int64_t total = v.batch * v.m * v.n;
     for (int64_t at = ITEM; at < total; at += ITEMS) {
         const int64_t j = at % v.n, i = at / v.n % v.m, batch = at / v.n / v.m;
-        A_C sum = 0;
+        A_C sum = A_ZERO;
         for (int64_t s = 0; s < v.splits; s++)
-            sum += AT(const A_C, parts)[s * total + at];
+            sum = A_ADD(sum, AT(const A_C, parts)[s * total + at]);
         AT(A, c)[batch * v.c_batch + i * v.c_row + ALONG_N(v, j).other] = finished(v, sum, AT(const A, bias), batch, i, j);
     }
 }
@@ -219,7 +222,7 @@ KERNEL product_elements(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), VALUES(pr
         GLOBAL const A *from_a = AT(const A, a) + batch_offset(v.sizes, v.a_batch, batch) + i * v.a_row;
         GLOBAL const A *from_b = AT(const A, b) + batch_offset(v.sizes, v.b_batch, batch);
         const part here = position(v, j);
-        A_C sum = 0;
+        A_C sum = A_ZERO;
         for (int64_t p = 0; p < v.k; p++) {
             const part q = tap(v, p);
             sum = FUSED(A_LOAD(from_a[q.other]), element(v, from_b, q, here), sum);
@@ -228,7 +231,6 @@ KERNEL product_elements(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), VALUES(pr
     }
 }
 #else
-#define PLUS(x, y) ((x) + (y))
 KERNEL product_sums(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), VALUES(product_values, v))
 {
     UNPACK(product_values, v)
@@ -238,12 +240,12 @@ KERNEL product_sums(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), VALUES(produc
         GLOBAL const A *from_a = AT(const A, a) + batch_offset(v.sizes, v.a_batch, batch) + i * v.a_row;
         GLOBAL const A *from_b = AT(const A, b) + batch_offset(v.sizes, v.b_batch, batch);
         const part here = tap(v, j);
-        A_C sum = 0;
+        A_C sum = A_ZERO;
         for (int64_t p = LANE; p < v.k; p += LANES) {
             const part q = position(v, p);
             sum = FUSED(A_LOAD(from_a[q.other]), element(v, from_b, q, here), sum);
         }
-        GROUP_FOLD(A_C, room, sum, PLUS);
+        GROUP_FOLD(A_C, room, sum, A_ADD);
         if (LANE == 0)
             AT(A, c)[batch * v.c_batch + i * v.c_row + here.other] = finished(v, sum, AT(const A, bias), batch, i, j);
     }
@@ -263,14 +265,14 @@ KERNEL product_rows(BUFFER(a), BUFFER(b), BUFFER(c), BUFFER(bias), BUFFER(parts)
         const int64_t first = split * v.depth, last = first + v.depth < v.k ? first + v.depth : v.k;
         GLOBAL const A *from_a = AT(const A, a) + batch_offset(v.sizes, v.a_batch, batch) + i * v.a_row;
         GLOBAL const A *from_b = AT(const A, b) + batch_offset(v.sizes, v.b_batch, batch);
-        A_C sum = 0;
+        A_C sum = A_ZERO;
         for (int64_t p = first + mine; p < last && i < v.m; p += deep)
             sum = FUSED(A_LOAD(from_a[p * v.a_column]), A_LOAD(from_b[p * v.b_row]), sum);
         room[LANE] = sum;
         for (int half_ = deep / 2; half_ > 0; half_ /= 2) {
             BARRIER;
             if (mine < half_)
-                room[LANE] += room[LANE + (v.a_down ? half_ * v.rows : half_)];
+                room[LANE] = A_ADD(room[LANE], room[LANE + (v.a_down ? half_ * v.rows : half_)]);
         }
         BARRIER;
         if (mine == 0 && i < v.m) {

@@ -6,6 +6,7 @@
 #include "calls_kernels_device_reduce.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include "kernels/device/reduce.h"
 #include "ops/reduce/reduce.h"
 
@@ -104,7 +105,7 @@ int td_fold_on_device(const td_fold *j, td_tensor *self, const bool *mask)
     td_launch_of launch = {
         .source = exponentials ? td_source_reduce_exp : td_source_reduce, .kernel = s.columns ? "reduce_columns" : "reduce_rows", TD_VALUES(v),
         .types = {{"A", (td_dtype)x->dtype}, {"C", j->compute}, {"B", of}, {"D", v.second ? (td_dtype)j->second->dtype : of}},
-        .numbers = {{"KIND", j->kind}, {"PACK", s.pack}, {"TEAM", s.team}},
+        .complex = j->kind <= REDUCE_PROD, .numbers = {{"KIND", j->kind}, {"PACK", s.pack}, {"TEAM", s.team}},
         .buffers = {x, v.first ? j->out : some, v.second ? j->second : some, partial},
         .groups = td_launch_many(x->device, s.columns ? (v.kept.count / s.pack + s.team - 1) / s.team * v.parts
                                                       : (v.kept.count * v.parts + teams - 1) / teams),
@@ -121,17 +122,17 @@ int td_fold_on_device(const td_fold *j, td_tensor *self, const bool *mask)
 }
 
 /* What numbers are folded in. */
-static td_dtype compute_of(td_dtype dtype) { return dtype == TD_F64 ? TD_F64 : td_dtype_is_floating(dtype) ? TD_F32 : TD_I64; }
+static td_dtype compute_of(td_dtype dtype) { return td_dtype_is_complex(dtype) || dtype == TD_F64 ? dtype : td_dtype_is_floating(dtype) ? TD_F32 : TD_I64; }
+
+static bool is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }
 
 /* x in a dtype, unless elements are converted to it as they are read. */
 static td_tensor *prepared(td_tensor *x, td_dtype dtype)
 {
-    return x->dtype == (int8_t)dtype || (compute_of(dtype) == dtype && !(td_dtype_is_floating((td_dtype)x->dtype) && dtype == TD_I64))
+    const bool complex = is_complex(x) || td_dtype_is_complex(dtype);
+    return x->dtype == (int8_t)dtype || (compute_of(dtype) == dtype && !complex && !(td_dtype_is_floating((td_dtype)x->dtype) && dtype == TD_I64))
                ? td_tensor_retain(x) : td_as_contiguous(x, dtype);
 }
-
-static bool is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }
-static int complex_numbers(void) { return td_leave_to_cpu("complex numbers"); }
 
 /* ---- sums and products: in the result's dtype */
 
@@ -139,8 +140,6 @@ static int sum_like(int kind, int after, td_tensor *self, int64_t n_dim, const i
 {
     bool mask[TD_MAX_DIMS];
     const td_dtype dtype = (td_dtype)out->dtype;
-    if (is_complex(self) || is_complex(out))
-        return complex_numbers();
     const td_fold j = {.kind = kind, .after = after, .compute = compute_of(dtype), .out = out, .second = TD_NONE};
     TD_AUTO td_tensor *x = prepared(self, dtype);
     return !x || td_reduce_mask(x, n_dim, dim, true, mask) ? -1 : td_fold_on_device(&j, x, mask);
@@ -156,7 +155,7 @@ int td_on_device_nansum(td_tensor *self, int64_t n_dim, const int64_t *dim, bool
     (void)keepdim, (void)dtype;
     TD_AUTO td_tensor *x = td_dtype_is_floating((td_dtype)self->dtype) && !td_dtype_is_floating((td_dtype)out0->dtype)
                                ? td_nan_to_num(self, (const double[]){0}, (const double[]){INFINITY}, (const double[]){-INFINITY}) : td_tensor_retain(self);
-    return x ? sum_like(REDUCE_NANSUM, AFTER_NOTHING, x, n_dim, dim, out0) : -1;
+    return x ? sum_like(is_complex(out0) ? REDUCE_SUM : REDUCE_NANSUM, AFTER_NOTHING, x, n_dim, dim, out0) : -1;
 }
 int td_on_device_mean_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype, td_tensor *out0)
 {
@@ -268,21 +267,34 @@ int td_on_device_count_nonzero_dim_intlist(td_tensor *self, int64_t n_dim, const
 
 /* ---- variances, norms, logsumexp */
 
+/* The variances of both parts, added: E|x - mean|^2. */
+static int complex_variance(const td_fold *j, td_tensor *self, bool *mask)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    bool last[TD_MAX_DIMS] = {false};
+    memcpy(sizes, j->out->sizes, sizeof *sizes * (size_t)j->out->ndim);
+    sizes[j->out->ndim] = 2;
+    TD_AUTO td_tensor *parts = td_view_as_real(self), *means = j->second == TD_NONE ? td_tensor_retain(TD_NONE) : td_view_as_real(j->second);
+    TD_AUTO td_tensor *two = td_tensor_new(j->out->ndim + 1, sizes, (td_dtype)j->out->dtype, self->device);
+    td_fold each = *j, both = {.kind = REDUCE_SUM, .after = j->after, .compute = (td_dtype)j->out->dtype, .out = j->out, .second = TD_NONE};
+    each.after = AFTER_NOTHING, each.compute = both.compute, each.out = two, each.second = means;
+    mask[self->ndim] = false, last[j->out->ndim] = true;
+    return !parts || !means || !two || td_fold_on_device(&each, parts, mask) || td_fold_on_device(&both, two, last) ? -1 : 0;
+}
+
 static int variance(const char *op, int after, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, td_tensor *out,
                     td_tensor *mean)
 {
     bool mask[TD_MAX_DIMS];
     const double by = correction ? td_scalar_double(*correction) : 1;
     const td_fold j = {.kind = REDUCE_VAR, .after = after, .compute = compute_of((td_dtype)self->dtype), .out = out, .second = mean, .p = by};
-    if (is_complex(self))
-        return complex_numbers();
     if (td_reduce_mask(self, n_dim, dim, true, mask))
         return -1;
     if ((double)td_reduce_count(self, mask) - by <= 0 && out->numel > 0 &&
         td_warn("%s(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).",
                 op))
         return -1;
-    return td_fold_on_device(&j, self, mask);
+    return is_complex(self) ? complex_variance(&j, self, mask) : td_fold_on_device(&j, self, mask);
 }
 int td_on_device_var_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim, td_tensor *out0)
 {
@@ -319,13 +331,13 @@ int td_on_device_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n_di
                    : p == 1 || td_reduce_count(self, mask) == 1 ? REDUCE_ABSSUM : p == 2 ? REDUCE_SQUARES : REDUCE_POWERS;
     const td_fold j = {.kind = kind, .after = kind == REDUCE_SQUARES ? AFTER_ROOT : AFTER_NOTHING, .compute = p == 0 ? TD_I64 : compute_of((td_dtype)out0->dtype),
                    .out = out0, .second = TD_NONE, .p = p};
-    if (is_complex(self))
-        return complex_numbers();
-    TD_AUTO td_tensor *x = prepared(self, (td_dtype)out0->dtype);
+    TD_AUTO td_tensor *sizes = is_complex(self) ? td_abs(self) : td_tensor_retain(self), *x = sizes ? prepared(sizes, (td_dtype)out0->dtype) : NULL;
     return x ? td_fold_on_device(&j, x, mask) : -1;
 }
 int td_on_device_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out0)
 {
     (void)keepdim;
+    if (is_complex(self))
+        return td_complex_logsumexp(self, n_dim, dim, out0);
     return sum_like(REDUCE_LSE, AFTER_NOTHING, self, n_dim, dim, out0);
 }

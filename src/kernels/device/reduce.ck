@@ -11,38 +11,33 @@
 #if KIND <= REDUCE_PROD
 typedef C_C state;
 #if KIND == REDUCE_PROD
-#define START_ 1
+#define START_ {1}
+#define FOLDED(a, b) C_MUL(a, b)
 #else
-#define START_ 0
+#define START_ {0}
+#define FOLDED(a, b) C_ADD(a, b)
 #endif
+static state joined(state a, state b) { return FOLDED(a, b); }
 static state taken(state a, A raw, int64_t at)
 {
 #if KIND == REDUCE_COUNT
-    return a + (A_LOAD(raw) != 0);
+    return a + A_TRUTH(A_LOAD(raw));
 #else
-    const C_C x = (C_C)A_LOAD(raw);
-#if KIND == REDUCE_SUM
-    return a + x;
-#elif KIND == REDUCE_NANSUM
+    const C_C x = C_OF(A_LOAD(raw));
+#if KIND == REDUCE_NANSUM
     return x != x ? a : a + x;
 #elif KIND == REDUCE_ABSSUM
     return a + (x < 0 ? -x : x);
 #elif KIND == REDUCE_SQUARES
     return a + x * x;
 #else
-    return a * x;
+    return FOLDED(a, x);
 #endif
 #endif
 }
-static state joined(state a, state b)
-{
-#if KIND == REDUCE_PROD
-    return a * b;
-#else
-    return a + b;
-#endif
-}
-#if C_FLOATING
+#if C_COMPLEX
+#define FINISH(a, to, to2) *(to) = B_STORE(v.after == AFTER_MEAN ? C_div_real(a, v.reduced.count) : (a))
+#elif C_FLOATING
 #define FINISH(a, to, to2) *(to) = B_STORE(v.after == AFTER_MEAN ? (a) / (C_C)v.reduced.count : v.after == AFTER_ROOT ? C_sqrt(a) : (a))
 #else
 #define FINISH(a, to, to2) *(to) = B_STORE(v.after == AFTER_ANY ? (a) > 0 : v.after == AFTER_ALL ? (a) == v.reduced.count : (a))

@@ -6,10 +6,10 @@
 
 TD_SOURCE(scan);
 
-enum { SHORT = 32, EACH = 4, STATE = 16 };      /* elements of a line for a work item; of a lane; bytes of a state, at most */
+enum { SHORT = 32, EACH = 4, STATE = 32 };      /* elements of a line for a work item; of a lane; bytes of a state, at most */
 
 /* Numbers are folded as on the CPU, but for floats in their own precision: by halves, errors grow with the logarithm. */
-static td_dtype compute_of(td_dtype dtype) { return dtype == TD_F64 ? TD_F64 : td_dtype_is_floating(dtype) ? TD_F32 : TD_I64; }
+static td_dtype compute_of(td_dtype dtype) { return td_dtype_is_complex(dtype) || dtype == TD_F64 ? dtype : td_dtype_is_floating(dtype) ? TD_F32 : TD_I64; }
 
 /* `z`: factors, indices or TD_NONE. */
 static int scan(int kind, td_dtype compute, td_tensor *self, td_tensor *z, int64_t dim, bool reverse, td_tensor *out)
@@ -19,8 +19,6 @@ static int scan(int kind, td_dtype compute, td_tensor *self, td_tensor *z, int64
     scan_values v = {.n = self->ndim ? self->sizes[d] : 1, .inner = 1, .segments = 1, .reverse = reverse};
     if (!device || d < 0)
         return -1;
-    if (td_dtype_is_complex((td_dtype)self->dtype) || td_dtype_is_complex((td_dtype)out->dtype))
-        return td_leave_to_cpu("complex numbers");
     if (out->numel == 0)
         return 0;
     for (int i = d + 1; i < self->ndim; i++)
@@ -41,7 +39,7 @@ static int scan(int kind, td_dtype compute, td_tensor *self, td_tensor *z, int64
         return -1;
     td_launch_of launch = {
         .source = td_source_scan, .kernel = items ? "scan_items" : "scan_groups", TD_VALUES(v),
-        .types = {{"A", (td_dtype)x->dtype}, {"B", (td_dtype)y->dtype}, {"C", compute}}, .numbers = {{"KIND", kind}},
+        .types = {{"A", (td_dtype)x->dtype}, {"B", (td_dtype)y->dtype}, {"C", compute}}, .numbers = {{"KIND", kind}}, .complex = kind <= SCAN_PROD || kind == SCAN_LINEAR,
         .buffers = {x, y, z, items ? NULL : carries},
         .groups = items ? td_launch_groups(x->device, v.lines) : td_launch_many(x->device, v.lines * v.segments),
     };
@@ -62,9 +60,8 @@ static int arithmetic(int kind, td_tensor *self, int64_t dim, bool reverse, td_t
 {
     const td_dtype dtype = (td_dtype)out->dtype;
     const bool whole = td_dtype_is_floating((td_dtype)self->dtype) && !td_dtype_is_floating(dtype);
-    if (td_dtype_is_complex((td_dtype)self->dtype) || td_dtype_is_complex(dtype))
-        return td_leave_to_cpu("complex numbers");
-    TD_AUTO td_tensor *x = self->dtype == out->dtype || (compute_of(dtype) == dtype && !whole) ? td_tensor_retain(self) : td_as_contiguous(self, dtype);
+    const bool complex = td_dtype_is_complex((td_dtype)self->dtype) || td_dtype_is_complex(dtype);
+    TD_AUTO td_tensor *x = self->dtype == out->dtype || (compute_of(dtype) == dtype && !whole && !complex) ? td_tensor_retain(self) : td_as_contiguous(self, dtype);
     return x ? scan(kind, compute_of(dtype), x, TD_NONE, dim, reverse, out) : -1;
 }
 int td_on_device_cumsum(td_tensor *self, int64_t dim, td_dtype dtype, td_tensor *out0)

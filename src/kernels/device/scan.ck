@@ -35,24 +35,24 @@ static state joined(state a, state b)
 }
 #elif KIND == SCAN_LINEAR
 typedef struct state { C_C factor, value; } state;
-#define START_ {1, 0}
+#define START_ {{1}, {0}}
 static state joined(state a, state b)
 {
     state c;
-    c.value = b.value + a.value * b.factor;
-    c.factor = a.factor * b.factor;
+    c.value = C_ADD(b.value, C_MUL(a.value, b.factor));
+    c.factor = C_MUL(a.factor, b.factor);
     return c;
 }
 #else
 typedef C_C state;
 #if KIND == SCAN_SUM
-#define START_ 0
-static state joined(state a, state b) { return a + b; }
+#define START_ {0}
+static state joined(state a, state b) { return C_ADD(a, b); }
 #elif KIND == SCAN_PROD
-#define START_ 1
-static state joined(state a, state b) { return a * b; }
+#define START_ {1}
+static state joined(state a, state b) { return C_MUL(a, b); }
 #else
-#define START_ C_LOWEST
+#define START_ {C_LOWEST}
 /* The larger one out front; an infinity is the result as it is. */
 static state joined(state a, state b)
 {
@@ -69,10 +69,10 @@ static state joined(state a, state b)
 #define READ(s, place, i) ((s).value = (C_C)A_LOAD(AT(const A, x)[place]), (s).at = (i))
 #define WRITE(place, s) (AT(B, y)[place] = B_STORE((s).value), AT(int64_t, z)[place] = (s).at)
 #elif KIND == SCAN_LINEAR
-#define READ(s, place, i) ((s).value = (C_C)A_LOAD(AT(const A, x)[place]), (s).factor = (C_C)A_LOAD(AT(const A, z)[place]))
+#define READ(s, place, i) ((s).value = C_OF(A_LOAD(AT(const A, x)[place])), (s).factor = C_OF(A_LOAD(AT(const A, z)[place])))
 #define WRITE(place, s) (AT(B, y)[place] = B_STORE((s).value))
 #else
-#define READ(s, place, i) ((s) = (C_C)A_LOAD(AT(const A, x)[place]))
+#define READ(s, place, i) ((s) = C_OF(A_LOAD(AT(const A, x)[place])))
 #define WRITE(place, s) (AT(B, y)[place] = B_STORE(s))
 #endif
 

@@ -44,4 +44,8 @@ static inline td_tensor *td_eq_number(td_tensor *x, double number)
     TD_AUTO td_tensor *n = td_wrapped_number(td_float(number));
     return td_eq(x, n);
 }
+/* logsumexp of complex numbers by its definition, with the largest real part taken out, which is not done where that is infinite: operators, on
+ * any device, since it is rare. */
+int td_complex_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, td_tensor *out);
+
 #endif

@@ -71,6 +71,8 @@ TD_MATHS C N(sgn)(C z)
     return r == 0 ? N(make)(0, 0) : N(make)(__real__ z / r, __imag__ z / r);
 }
 
+/* ---- by the C library: for languages without one src/formula/complex.h has those that are nothing but a call */
+
 static inline C N(exp)(C z)   { return L(cexp)(z); }
 static inline C N(log)(C z)   { return L(clog)(z); }
 static inline C N(sqrt)(C z)  { return L(csqrt)(z); }
@@ -99,8 +101,8 @@ static inline C N(sigmoid)(C z)
 /* exp(a) cos(b) - 1 = (exp(a) - 1) cos(b) - 2 sin(b/2)^2: nothing cancels near 0. */
 static inline C N(expm1)(C z)
 {
-    R a = __real__ z, b = __imag__ z, s = L(sin)(b / 2);
-    return N(make)(F(expm1)(a) * L(cos)(b) - 2 * s * s, F(exp)(a) * L(sin)(b));
+    R a = __real__ z, b = __imag__ z, s = F(sin)(b / 2);
+    return N(make)(F(expm1)(a) * F(cos)(b) - 2 * s * s, F(exp)(a) * F(sin)(b));
 }
 /* Near 0 the modulus of 1 + z comes from |1 + z|^2 - 1 = a (2 + a) + b^2. */
 static inline C N(log1p)(C z)

@@ -405,8 +405,8 @@ int td_copy_elements(td_tensor *dst, td_tensor *src)
         if ((dst->keys | src->keys) & TD_KEYSET(TD_KEY_UNALIGNED) && dst->device.type == TD_CPU && src->device.type == TD_CPU)
             return copy_unaligned(dst, src);
     }
-    if (TD_UNLIKELY((dst->flags | src->flags) & (TD_FLAG_CONJ | TD_FLAG_NEG)) && dst->device.type == TD_CPU &&
-        src->device.type == TD_CPU)
+    if (TD_UNLIKELY((dst->flags | src->flags) & (TD_FLAG_CONJ | TD_FLAG_NEG)) && dst->device.type == src->device.type &&
+        (dst->device.type == TD_CPU || dst->device.index == src->device.index))
         return copy_bits(dst, src);
     if (dst->numel == src->numel && dst->flags & src->flags & TD_FLAG_CONTIGUOUS && dst->device.type == TD_CPU &&
         src->device.type == TD_CPU && dst->ndim >= src->ndim) {

@@ -455,9 +455,7 @@ int td_cpu_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n_dim, con
     return td_reduce(kind, compute, real, mask, p, finish, &s);
 }
 
-/* By its definition, with the largest real part taken out, which is not done where that is infinite: operators, not a leaf, since it is
- * rare. */
-static int complex_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, td_tensor *out)
+int td_complex_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, td_tensor *out)
 {
     TD_AUTO td_tensor *real = td_real(self);
     TD_AUTO td_tensor *most = self->numel ? td_amax(real, n_dim, dim, true) : td_zeros(0, NULL, (td_dtype)real->dtype, self->device);
@@ -480,7 +478,7 @@ int td_cpu_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, bool ke
     if (td_reduce_mask(self, n_dim, dim, true, mask))
         return -1;
     if (is_complex(self))
-        return complex_logsumexp(self, n_dim, dim, out0);
+        return td_complex_logsumexp(self, n_dim, dim, out0);
     TD_AUTO td_tensor *x = prepared(self, (td_dtype)out0->dtype);
     sink s = {.what = AS_LSE, .out = out0};
     return x ? td_reduce(TD_RED_LSE, compute_of((td_dtype)out0->dtype), x, mask, 0, finish, &s) : -1;
