@@ -4,6 +4,7 @@ Signatures are PyTorch's native ones. Without `batch_sizes`: `lstm(input, hx, we
 bidirectional, batch_first)`; for packed sequences `lstm(data, batch_sizes, hx, weights, ...)`. The plain versions compute
 the input's part of all gates in one product for the whole sequence, and only the hidden part step by step.
 """
+from ...overrides import handle_torch_function, has_torch_function
 from .._native import N, T
 from .norm import dropout as drop
 
@@ -22,14 +23,19 @@ def _choose(name, plain):
             except NotImplementedError:
                 pass
             except TypeError:
-                if not _is_packed(args):
+                if not is_packed(args):
                     raise
+        tensors = args[:4] if is_packed(args) else args[:3]
+        tensors = [x for place in tensors for x in (place if isinstance(place, (list, tuple)) else (place,))]
+        if has_torch_function(tensors):
+            return handle_torch_function(call, tensors, *args)
         return plain(*args)
     call.__name__ = name
     return call
 
 
-def _is_packed(args):
+def is_packed(args):
+    """Whether these are a packed sequence's arguments."""
     return isinstance(args[3], (list, tuple))   # the weights, which come one argument later
 
 
@@ -75,9 +81,11 @@ def _scan(step, parts, state, weights, reverse):
     return outputs, full
 
 
-def _plain(kind):
+def plain(kind, by_steps=False):
+    """A network from smaller operators. by_steps: also the input's part of the gates is computed for each time alone, so that
+    the batch is the first dimension of all operators' operands."""
     def run(*args):
-        packed = _is_packed(args)
+        packed = is_packed(args)
         if packed:
             data, batch_sizes, hx, weights, bias, layers, dropout, training, bidirectional = args
             sizes = batch_sizes.tolist()
@@ -95,8 +103,11 @@ def _plain(kind):
                 w_ih, w_hh, *rest = weights[index * count:(index + 1) * count]
                 b_ih, b_hh, *rest = rest if bias else (None, None, *rest)
                 row = (w_ih, w_hh, b_ih, b_hh, rest[0] if rest else None)
-                parts = N.linear(data, w_ih, b_ih)
-                parts = parts.split(sizes) if packed else parts.unbind(0)
+                if by_steps:
+                    parts = [N.linear(x, w_ih, b_ih) for x in (data.split(sizes) if packed else data.unbind(0))]
+                else:
+                    parts = N.linear(data, w_ih, b_ih)
+                    parts = parts.split(sizes) if packed else parts.unbind(0)
                 hidden, last = _scan(step, parts, [s[index] for s in states], row, direction == 1)
                 outputs.append(T.cat(hidden) if packed else T.stack(hidden))
                 finals.append(last)
@@ -116,8 +127,8 @@ def _plain_cell(kind):
     return cell
 
 
-lstm, gru = _choose("lstm", _plain("lstm")), _choose("gru", _plain("gru"))
-rnn_tanh, rnn_relu = _choose("rnn_tanh", _plain("rnn_tanh")), _choose("rnn_relu", _plain("rnn_relu"))
+lstm, gru = _choose("lstm", plain("lstm")), _choose("gru", plain("gru"))
+rnn_tanh, rnn_relu = _choose("rnn_tanh", plain("rnn_tanh")), _choose("rnn_relu", plain("rnn_relu"))
 lstm_cell, gru_cell = _choose("lstm_cell", _plain_cell("lstm")), _choose("gru_cell", _plain_cell("gru"))
 rnn_tanh_cell = _choose("rnn_tanh_cell", _plain_cell("rnn_tanh"))
 rnn_relu_cell = _choose("rnn_relu_cell", _plain_cell("rnn_relu"))

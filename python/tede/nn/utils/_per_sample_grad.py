@@ -1,14 +1,14 @@
 """Gradients of each sample beside those of the batch: call_for_per_sample_grads(module)(input) is module(input), and a backward pass
 leaves every parameter's gradients of the single samples in its `grad_sample`.
 
-PyTorch has a formula per layer for this (expanded weights); here the module is run once more in the backward pass, as a function of one
-sample that vmap takes over the batch, so that every layer that vmap knows will do."""
+The module is called with expanded weights for parameters, whose functions know their samples' gradients (_expanded_weights)."""
 import functools
 
 import tede
 from tede import func
-from tede.autograd import Function
 from tede.utils import _pytree as pytree
+
+from ._expanded_weights import ExpandedWeight
 
 __all__ = ["call_for_per_sample_grads"]
 
@@ -23,69 +23,6 @@ def _batch_size(batch_dim, arguments):
             raise RuntimeError(f"When computing batch size, found at least one input with batch size {sizes[0]} and one with batch size {size}. "
                                "Please specify it explicitly using the batch size kwarg in call_for_per_sample_grads")
     return sizes[0]
-
-
-class _Call(Function):
-    """The module's result; of its operands, first those of the arguments that are tensors and then the parameters."""
-
-    @staticmethod
-    def forward(ctx, call, *operands):
-        ctx.call = call
-        ctx.save_for_backward(*operands)
-        with tede.enable_grad():
-            results, call.results = pytree.tree_flatten(call.whole([x.detach() for x in operands]))
-        return tuple(x.detach() for x in results)
-
-    @staticmethod
-    def backward(ctx, *grads):
-        call, operands = ctx.call, ctx.saved_tensors
-        inputs, parameters = call.of_samples(operands, grads)
-        for parameter, each in zip(call.parameters, parameters):
-            if parameter.requires_grad:
-                parameter.grad_sample = each * call.scale
-        return None, *inputs, *[None for _ in parameters]           # their `grad` stays as it is
-
-
-class _Module:
-    """A call of a module: how its operands make arguments."""
-
-    def __init__(self, module, args, kwargs, batch_size, batch_dim, scale):
-        self.module, self.batch_dim, self.scale = module, batch_dim, scale
-        self.names, self.parameters = zip(*module.named_parameters())
-        self.leaves, self.tree = pytree.tree_flatten((args, kwargs))
-        self.at = [i for i, x in enumerate(self.leaves) if isinstance(x, tede.Tensor)]
-        self.operands = [*(self.leaves[i] for i in self.at), *self.parameters]
-
-    def whole(self, operands):
-        leaves = list(self.leaves)
-        for i, x in zip(self.at, operands):
-            leaves[i] = x
-        args, kwargs = pytree.tree_unflatten(leaves, self.tree)
-        return func.functional_call(self.module, dict(zip(self.names, operands[len(self.at):])), args, kwargs)
-
-    def _dims(self, n):
-        """Where the batch is in the tensors given, or in results: hidden states of recurrent layers always have it second."""
-        others = 1 if isinstance(self.module, tede.nn.RNNBase) else self.batch_dim
-        return [self.batch_dim, *[others] * (n - 1)]
-
-    def of_samples(self, operands, grads):
-        n = len(self.at)
-        dims, of_results = self._dims(n), self._dims(len(grads))
-
-        def one(parameters, inputs, grads):
-            wanted = [i for i, x in enumerate(inputs) if x.is_floating_point() or x.is_complex()]
-
-            def call(floats, parameters):
-                full = list(inputs)
-                for i, x in zip(wanted, floats):
-                    full[i] = x
-                return pytree.tree_leaves(self.whole([*(x.unsqueeze(dim) for x, dim in zip(full, dims)), *parameters]))
-            _, pull = func.vjp(call, [inputs[i] for i in wanted], parameters)
-            floats, parameters = pull([g.unsqueeze(dim) for g, dim in zip(grads, of_results)])
-            given = dict(zip(wanted, floats))
-            return [given.get(i, x.new_zeros(x.shape)) for i, x in enumerate(inputs)], parameters
-        inputs, parameters = func.vmap(one, in_dims=(None, dims, of_results), out_dims=(dims, 0))(list(operands[n:]), list(operands[:n]), list(grads))
-        return [x if y.is_floating_point() or y.is_complex() else None for x, y in zip(inputs, operands)], parameters
 
 
 def call_for_per_sample_grads(module, *, batch_size=None, loss_reduction="sum", batch_first=True):
@@ -113,6 +50,6 @@ def call_for_per_sample_grads(module, *, batch_size=None, loss_reduction="sum", 
     @functools.wraps(module.forward)
     def wrapper(*args, **kwargs):
         size = _batch_size(batch_dim, (args, kwargs)) if batch_size is None else batch_size
-        call = _Module(module, args, kwargs, size, batch_dim, size if loss_reduction == "mean" else 1)
-        return pytree.tree_unflatten(list(_Call.apply(call, *call.operands)), call.results)
+        parameters = {name: ExpandedWeight(p, size, loss_reduction, batch_first) if p.requires_grad else p for name, p in module.named_parameters()}
+        return func.functional_call(module, parameters, args, kwargs)
     return wrapper
