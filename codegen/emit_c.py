@@ -316,7 +316,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
             lines += [f'    int {op.entry["check"]}({", ".join(p for a in arguments for p in a.parameters())});',
                       f'    if ({op.entry["check"]}({", ".join(n for a in arguments for n in a.names())}))', f'        return {fail};']
         for name, rule in op.entry.get('fitting', {}).items() if op.kind != 'pointwise' else ():
-            check = {'self': 'td_scalar_check', 'computed': 'td_scalar_check_computed'}[rule]
+            check = {'self': 'td_scalar_check', 'computed': 'td_scalar_check_computed', 'indexed': 'index->numel && td_scalar_check'}[rule]
             lines += [f'    if ({check}({name}, (td_dtype)self->dtype))', f'        return {fail};']
         return lines
 
@@ -628,6 +628,9 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         call = f'td_{view.c}({", ".join(op.names())})'
         if op.result == 'list':
             body = f'    return {call} ? -1 : td_copy_list(results);'
+        elif view.entry['copy'] == 'reshaped':
+            body = (f'    TD_AUTO td_tensor *view = td_reshape({", ".join(op.names())});\n'
+                    '    return view && view->storage != self->storage ? td_tensor_retain(view) : td_clone_format(view, TD_CONTIGUOUS_FORMAT);')
         else:
             form = 'TD_CONTIGUOUS_FORMAT'
             if view.entry.get('layouts'):        # whose copies know no order of dimensions

@@ -324,7 +324,7 @@ def deprecated_of(group):
 
 def copy_of(group, family):
     """``copy: true`` at a view: an operator of the name with _copy, which gives new memory; ``copy: filled``: whose out= is filled as
-    copy_ fills a tensor, not resized."""
+    copy_ fills a tensor, not resized; ``copy: reshaped``: of strides that no view has, too."""
     view = group[0]
     text = f'{view.schema.name}_copy{view.schema.text[len(view.schema.name):]}'
     filled = view.entry['copy'] == 'filled'

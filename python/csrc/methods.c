@@ -423,6 +423,8 @@ NOARGS(retain_grad)
 NOARGS(detach_)
 {
     (void)unused;
+    if (td_inference_mode())                    /* no history is kept, so none is cut off, of a view either */
+        return Py_NewRef(self);
     if (td_detach_history(td_py_x(self)) < 0)
         return td_py_raise();
     return Py_NewRef(self);

@@ -256,6 +256,17 @@ static td_tensor *c2r(td_tensor *self, const int64_t *n, int64_t dim, const char
 td_tensor *td_op_fft_fft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm)   { return c2c(x, n, dim, norm, true); }
 td_tensor *td_op_fft_ifft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm)  { return c2c(x, n, dim, norm, false); }
 td_tensor *td_op_fft_rfft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm)  { return r2c("rfft", x, n, dim, norm, true); }
+/* The conjugate of a real transform goes to out= by an operator that converts nothing. */
+int td_out_check_fft_ifft(td_tensor *self, const int64_t *n, int64_t dim, const char *norm, td_tensor *out)
+{
+    (void)n, (void)dim, (void)norm;
+    const td_dtype real = td_dtype_is_floating((td_dtype)self->dtype) ? (td_dtype)self->dtype : td_default_dtype();
+    return td_is_complex(self) ? 0 : td_check_exact("Found dtype {got} but expected {want}", td_dtype_to_complex(real), (td_dtype)out->dtype);
+}
+int td_out_check_fft_ihfft(td_tensor *self, const int64_t *n, int64_t dim, const char *norm, td_tensor *out)
+{
+    return td_out_check_fft_ifft(self, n, dim, norm, out);
+}
 td_tensor *td_op_fft_ihfft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm) { return r2c("ihfft", x, n, dim, norm, false); }
 td_tensor *td_op_fft_irfft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm) { return c2r(x, n, dim, norm, false); }
 td_tensor *td_op_fft_hfft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm)  { return c2r(x, n, dim, norm, true); }

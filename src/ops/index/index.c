@@ -268,7 +268,7 @@ static td_tensor *number_for(const td_tensor *self, td_scalar value)
 /* A number goes through the same kernel as a 0-dim src. */
 static int scatter_number(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
 {
-    TD_AUTO td_tensor *number = number_for(self, value);
+    TD_AUTO td_tensor *number = number_for(self, index->numel ? value : td_int(0));      /* where it goes nowhere, it needn't fit */
     return number ? scatter(op, what, self, dim, index, number, true) : -1;
 }
 
@@ -631,7 +631,7 @@ int td_op_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tenso
     if (!strcmp(reduce, "sum"))
         return td_error(TD_E_RUNTIME, "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got sum.");
     /* PyTorch has a kernel for elements, and reduces slices by operators that take more dtypes. */
-    if (self->ndim < 2 && self->numel && (self->dtype == TD_BOOL || td_dtype_is_complex((td_dtype)self->dtype)))
+    if (self->ndim < 2 && (self->dtype == TD_BOOL || td_dtype_is_complex((td_dtype)self->dtype)))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"index_func_\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     if (TD_WARN_ONCE("index_reduce() is in beta and the API may change at any time."))
         return -1;

@@ -634,7 +634,7 @@ int td_meta__linalg_svd(td_spec *specs, td_tensor *A, bool full_matrices, bool c
 {
     if (check_numbers("linalg.svd", A))
         return -1;
-    if (driver)
+    if (driver && A->numel)
         return td_error(TD_E_RUNTIME, "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.");
     int64_t m = A->sizes[A->ndim - 2], n = A->sizes[A->ndim - 1], k = m < n ? m : n;
     td_dtype dtype = (td_dtype)A->dtype;

@@ -56,6 +56,14 @@ td_tensor *td_op_linalg_matrix_power(td_tensor *self, int64_t n)
     }
     return power ? td_ref(result) : NULL;
 }
+/* The last product goes to out= as it is, so its dtype must be the result's; 0, 1 and even chains of squares end with a copy. */
+int td_out_check_linalg_matrix_power(td_tensor *self, int64_t n, td_tensor *out)
+{
+    const uint64_t times = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+    const bool copied = n == 0 || n == 1 || (times > 2 && (times & (times - 1)) == 0);
+    return copied ? 0 : td_check_exact(TD_EXACT_OUT, (td_dtype)self->dtype, (td_dtype)out->dtype);
+}
+int td_out_check_matrix_power(td_tensor *self, int64_t n, td_tensor *out) { return td_out_check_linalg_matrix_power(self, n, out); }
 td_tensor *td_op_matrix_power(td_tensor *self, int64_t n) { return td_linalg_matrix_power(self, n); }
 td_tensor *td_op_linalg_matmul(td_tensor *self, td_tensor *other) { return td_matmul(self, other); }
 

@@ -138,8 +138,9 @@ static int describe(td_conv_geometry *g, int64_t *sizes, td_tensor *input, td_te
         else if (td_mul_checked(in - 1, stride[i], &steps) || td_add_checked(steps, span, &steps) ||
                  td_add_checked(steps, output_padding[i] - 2 * padding[i], &sizes[i + 2]))
             return -1;
-        if (sizes[i + 2] < 0)
-            return td_error(TD_E_RUNTIME, "convolution: the result would have size %" PRId64 " in dimension %d",
+        /* PyTorch transposes integers by another kernel, which makes no empty result. */
+        if (sizes[i + 2] < (transposed && td_dtype_is_integral((td_dtype)input->dtype)))
+            return td_error(TD_E_RUNTIME, "Output size is too small: convolution: the result would have size %" PRId64 " in dimension %d",
                             sizes[i + 2], i + 2);
     }
     const int64_t *x = transposed ? sizes : input->sizes, *y = transposed ? input->sizes : sizes;

@@ -55,8 +55,7 @@ static int check(td_tensor *x, int64_t n, td_tensor *const *edges, td_tensor *we
 }
 
 /* The bin that a value is in, -1 if in none (NaN too): bisection, so n edges needn't be evenly spaced, and those that are
- * give the same bins as if they had been passed as a tensor. There are at least two edges: with one, no bin exists and
- * nothing is counted. */
+ * give the same bins as if they had been passed as a tensor. There are at least two edges. */
 static int64_t bin_of(const double *edges, int64_t n, double v)
 {
     if (!(v >= edges[0] && v <= edges[n - 1]))
@@ -90,6 +89,8 @@ static td_tensor *count(td_tensor *self, int64_t n, td_tensor *const *bins, td_t
         if (!(edges.items[i] = td_as_contiguous(bins[i], TD_F64)))
             return NULL;
         sizes[i] = bins[i]->numel - 1;
+        if (!sizes[i])
+            return td_fail(TD_E_RUNTIME, "torch.histogram(): bins must be > 0, but got 0 for dimension %" PRId64, i);
     }
     TD_AUTO td_tensor *hist = td_zeros((int)n, sizes, TD_F64, self->device);
     if (!hist)

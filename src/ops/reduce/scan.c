@@ -237,8 +237,8 @@ static td_tensor *widths(const char *op, td_tensor *y, td_tensor *x, int64_t dim
     for (int i = 0, before = y->ndim - x->ndim; i < y->ndim; i++)
         sizes[i] = line ? i == d ? x->sizes[0] : 1 : i < before ? 1 : x->sizes[i - before];
     TD_AUTO td_tensor *along = line || x->ndim < y->ndim ? td_view(x, y->ndim, sizes) : td_tensor_retain(x);
-    TD_AUTO td_tensor *left = td_slice_tensor(along, dim, NULL, &(int64_t){-1}, 1);
-    TD_AUTO td_tensor *right = td_slice_tensor(along, dim, &(int64_t){1}, NULL, 1);
+    TD_AUTO td_tensor *left = td_slice_tensor(along, d, NULL, &(int64_t){-1}, 1);     /* counted as in y, which may have fewer dimensions */
+    TD_AUTO td_tensor *right = td_slice_tensor(along, d, &(int64_t){1}, NULL, 1);
     return td_sub(right, left);
 }
 /* Sums of neighbours, to be halved after they were multiplied: integers stay whole until then. */

@@ -430,6 +430,8 @@ td_tensor *td_op_repeat_interleave_tensor(td_tensor *repeats, const int64_t *out
             return td_fail(TD_E_RUNTIME, "repeat_interleave: output_size is negative: %" PRId64, *output_size);
         return td_tensor_new(1, output_size, (td_dtype)repeats->dtype, repeats->device);
     }
+    if (!repeats->numel)                        /* whatever output_size says */
+        return td_tensor_new(1, (int64_t[]){0}, (td_dtype)repeats->dtype, repeats->device);
     TD_AUTO td_tensor *counts = td_as_contiguous(repeats, TD_I64);
     if (!counts)
         return NULL;

@@ -338,7 +338,8 @@ static const td_keyset of_bits = TD_KEYSET(TD_KEY_CONJUGATE) | TD_KEYSET(TD_KEY_
 static int copy_bits(td_tensor *dst, td_tensor *src)
 {
     unsigned bits = TD_FLAG_CONJ | TD_FLAG_NEG, differ = (dst->flags ^ src->flags) & bits;
-    TD_AUTO td_tensor *to = td_alias_detached(dst, false), *from = td_alias_detached(src, false);
+    /* With a version counter apart: the caller counts its write to dst, so the second pass over it must not. */
+    TD_AUTO td_tensor *to = td_alias_detached(dst, true), *from = td_alias_detached(src, false);
     if (!to || !from)
         return -1;
     to->flags &= (uint16_t)~bits, to->keys &= ~of_bits;
