@@ -17,7 +17,7 @@ from dataclasses import dataclass
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # In the order of their definitions; of the first two only what stands from a line on.
 SOURCES = [('base.h', '/* ---- half types'), ('formula.h', 'static inline float td_scalar_f32'), ('maths_f64.h', None), ('maths_f32.h', None),
-           ('maths_int.h', None), ('special.c', None), ('special_sample.c', None), ('special.h', None)]
+           ('maths_int.h', None), ('special.c', None), ('special_sample.c', None), ('special_gamma.c', None), ('special.h', None)]
 # What dialects define themselves.
 DIALECTS = {'TD_MATHS', 'TD_INF', 'TD_NAN', 'TD_INFF', 'TD_NANF', 'TD_FMA', 'TD_FMA_F32', 'TD_FMA_F64', 'td_f32_bits', 'td_bits_f32', 'td_f64_bits',
             'td_bits_f64', 'td_scalar_f64'}

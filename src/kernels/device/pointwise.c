@@ -10,6 +10,7 @@
 #include <string.h>
 #include <tede/auto.h>
 #include <tede/formula.h>
+#include "formula/formula.h"
 #include "kernels/device/sweep.h"
 #include "tensor/device.h"
 
@@ -108,7 +109,10 @@ static void put_geometry(packed *p, const td_sweep *s, int n_runs)
 }
 
 /* Complex numbers, where their parts are computed. */
-static bool computes(td_device device, int dtype) { return td_device_computes(device, td_dtype_to_real((td_dtype)dtype)); }
+static bool computes(td_device device, int dtype)
+{
+    return td_names_of_dtype((td_dtype)dtype).stored && td_device_computes(device, td_dtype_to_real((td_dtype)dtype));
+}
 
 /* TD_DECLINED, too, where the dialect has no such function. */
 static int run(call *c, int n_params, const td_scalar *params)
@@ -223,7 +227,7 @@ int td_pointwise_on_device(const td_pointwise *op, td_dtype common, td_tensor *c
     return run(&c, formula->n_parameters, params);
 }
 
-/* A complex tensor to copy as it is: words of 64 bits, two of a further dimension for a complex128, which needs no device with doubles. */
+/* A complex tensor to copy as it is: words, two of a further dimension for a complex128, which needs no device with doubles. */
 static td_tensor *words_of(td_tensor *x)
 {
     const bool pairs = x->dtype == TD_C128;
@@ -232,7 +236,7 @@ static td_tensor *words_of(td_tensor *x)
         sizes[d] = x->sizes[d], strides[d] = x->strides[d] * (pairs ? 2 : 1);
     if (pairs)
         sizes[x->ndim] = 2, strides[x->ndim] = 1;
-    return td_alias_as(x, TD_I64, x->ndim + pairs, sizes, strides);
+    return td_alias_as(x, td_itemsize(x) < 8 ? TD_I32 : TD_I64, x->ndim + pairs, sizes, strides);
 }
 
 int td_copy_on_device(td_tensor *dst, td_tensor *src)

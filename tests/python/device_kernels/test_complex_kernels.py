@@ -112,3 +112,12 @@ def test_elements_are_moved_and_added_there(agrees, dtype):
         agrees(lambda z: z.to(to), z.detach())
     for of in (tede.float32, tede.bool, tede.int32, tede.float16):
         agrees(lambda x: x.to(dtype), (3 * tede.randn(33)).to(of))
+
+
+def test_halves_of_complex_numbers_are_stored_there(device):
+    z = complex_numbers(6, 5)
+    halves = z.to(tede.complex32)
+    there = z.to(device).to(tede.complex32)
+    assert there.device.type == device and there.dtype == tede.complex32
+    for a, b in ((there, halves), (halves.to(device).t().contiguous(), halves.t().contiguous()), (halves.to(device).to(tede.complex64), halves)):
+        tede.testing.assert_close(b.to(tede.complex64), a.cpu().to(tede.complex64))

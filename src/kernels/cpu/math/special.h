@@ -35,6 +35,9 @@ TD_SPECIAL_2(hermite_polynomial_h)
 TD_SPECIAL_2(hermite_polynomial_he)
 TD_SPECIAL_2(laguerre_polynomial_l)
 TD_SPECIAL_2(legendre_polynomial_p)
+/* Of a and x (special_gamma.c). */
+TD_SPECIAL_2(igamma)
+TD_SPECIAL_2(igammac)
 /* How samples move with their parameter (special_sample.c). */
 TD_SPECIAL_2(standard_gamma_grad)
 TD_SPECIAL_3(dirichlet_grad)
