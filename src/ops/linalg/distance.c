@@ -7,6 +7,7 @@
 #include <float.h>
 #include "ops/compose.h"
 #include "tensor/checked.h"
+#include "tensor/device.h"
 
 static int check_rows(const td_tensor *x, const char *name)
 {
@@ -28,7 +29,8 @@ int td_meta_pair_distances(td_spec *specs, td_tensor *x1, td_tensor *x2, double 
  * The leading dimensions are broadcast and joined to one, which is what the kernel takes. */
 static td_tensor *by_kernel(td_tensor *x1, td_tensor *x2, double p)
 {
-    const bool plain = x1->device.type == TD_CPU && x2->device.type == TD_CPU && !x1->extra && !x2->extra && x1->dtype == x2->dtype;
+    const bool here = x1->device.type == TD_CPU || (td_has_programs(x1->device) && x1->device.index == x2->device.index);
+    const bool plain = here && x1->device.type == x2->device.type && !x1->extra && !x2->extra && x1->dtype == x2->dtype;
     if (!plain || TD_RECORDS(x1, x2) || !(p == 1 || p == 2 || p > DBL_MAX))
         return TD_NONE;
     int64_t batch[TD_MAX_DIMS], shape[TD_MAX_DIMS], count = 1;
