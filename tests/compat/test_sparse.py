@@ -739,3 +739,16 @@ def test_a_masked_product_that_is_zero_is_specified(lib):
     mask = lib.tensor([[1, 0, 1], [1, 1, 1], [0, 1, 0]]).bool()
     for product in (lib.masked.prod(x, dim=(0, -1), keepdim=True, mask=mask), lib.masked.prod(x, dim=(0, 1), keepdim=True, mask=mask.to_sparse_csr())):
         assert product.values().tolist() == [0] and product.crow_indices().tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex64", "int64"])
+@pytest.mark.parametrize("columns", [0, 1, 3, 16, 37, 100, 259])
+def test_products_of_compressed_rows_at_all_widths(lib, dtype, columns):
+    lib.manual_seed(3)
+    a = lib.randint(-4, 5, (61, 90)) * (lib.rand(61, 90) < 0.1)         # some rows are empty, a few aren't
+    a[7] = lib.arange(90) % 5 - 2
+    b = lib.randint(-4, 5, (90, columns))
+    dtype = getattr(lib, dtype)
+    expected = (a @ b).to(dtype)
+    for left in (a.to(dtype).to_sparse_csr(), a.to(dtype).to_sparse()):
+        assert lib.equal(left @ b.to(dtype), expected)
