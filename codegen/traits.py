@@ -46,13 +46,18 @@ def root_of(op):
 
 
 def formats(op):
-    """The members of td_op_traits for `formats: {moved: [complex32, float8], widened: [complex32]}`, of all variants."""
+    """The members of td_op_traits for `formats: {moved: [complex32, float8], unless: accumulate, widened: [complex32]}`, of all
+    variants."""
     entry = root_of(op).entry.get('formats', {})
-    if entry.keys() - {'moved', 'widened'} or {name for names in entry.values() for name in names} - FORMATS.keys():
-        raise TraitError(f'formats: {entry!r} is not moved and widened with lists of {", ".join(FORMATS)}')
-    if 'widened' in entry and entry['widened'] != ['complex32']:
-        raise TraitError('formats: only complex32 has a wider dtype')
-    return {how: ' | '.join(f'1ull << TD_{dtype}' for name in names for dtype in FORMATS[name]) for how, names in entry.items()}
+    lists = {how: names for how, names in entry.items() if how != 'unless'}
+    if lists.keys() - {'moved', 'widened', 'known'} or {name for names in lists.values() for name in names} - FORMATS.keys():
+        raise TraitError(f'formats: {entry!r} is not moved, widened and known with lists of {", ".join(FORMATS)}')
+    if 'unless' in entry and entry['unless'] not in {a.name for a in op.schema.arguments if a.type == 'bool'}:
+        raise TraitError(f'formats: unless: {entry["unless"]} is no bool among the arguments')
+    if set(entry.get('widened', [])) - {'complex32', 'float8', 'float8_e8m0fnu'}:
+        raise TraitError('formats: complex32 and float8 alone have a wider dtype')
+    return {how: ' | '.join(f'1ull << TD_{dtype}' for name in names for dtype in FORMATS[name]) for how, names in lists.items()} | \
+        ({'moved_unless': f'"{entry["unless"]}"'} if 'unless' in entry else {})
 
 
 def pairs(op, field):

@@ -147,7 +147,9 @@ typedef struct td_op_traits {
     uint32_t           flags;       /* for td_op_set_traits: those of TD_OP_TRAITS that it has, which td_op_info's flags show */
     td_autocast_policy autocast_devices;    /* with operands on a device from outside, if another one than `autocast` */
     uint64_t           moved;       /* formats (a bit per dtype) of operands that kernels only move: called with integers of their size */
-    uint64_t           widened;     /* formats that it is called with in a wider dtype: complex32 in complex64 */
+    const char        *moved_unless;        /* a bool argument with which they aren't only moved; or NULL */
+    uint64_t           widened;     /* formats that it is called with in a wider dtype: complex32 in complex64, float8 in float32 */
+    uint64_t           known;       /* formats that its kernels take as they are */
 } td_op_traits;
 
 typedef struct td_op_info {

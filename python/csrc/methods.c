@@ -368,7 +368,8 @@ static PyObject *convert(PyObject *self, PyObject *args, PyObject *kw, td_dtype 
 }
 #define CONVERSIONS(_)                                                                                              \
     _(float, TD_F32) _(double, TD_F64) _(half, TD_F16) _(bfloat16, TD_BF16) _(int, TD_I32) _(long, TD_I64)          \
-    _(short, TD_I16) _(char, TD_I8) _(byte, TD_U8) _(bool, TD_BOOL) _(cfloat, TD_C64) _(cdouble, TD_C128)
+    _(short, TD_I16) _(char, TD_I8) _(byte, TD_U8) _(bool, TD_BOOL) _(cfloat, TD_C64) _(cdouble, TD_C128) \
+    _(chalf, TD_C32)
 #define CONVERSION(name, dtype) \
     static PyObject *to_##name(PyObject *self, PyObject *args, PyObject *kw)                                        \
     { return convert(self, args, kw, dtype, TD_DEVICE_NONE, #name); }

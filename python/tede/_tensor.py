@@ -553,7 +553,7 @@ for _name, _what in (
         *((name, "no quantized dtypes") for name in (
             "int_repr", "q_scale", "q_zero_point", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
             "qscheme")),
-        ("chalf", "no complex32 dtype"), ("to_mkldnn", "no opaque layouts"), ("to_padded_tensor", "no nested tensors"),
+        ("to_mkldnn", "no opaque layouts"), ("to_padded_tensor", "no nested tensors"),
         ("ipu", "no such device"), ("mtia", "no such device"),
         ("xpu", "no such device")):
     _lacks(_name, _what)

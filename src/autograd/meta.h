@@ -64,7 +64,7 @@ bool td_is_exclusive(const td_tensor *x);
 int  td_grad_box_add(td_grad_box *box, td_tensor *grad, bool create_graph) TD_MUST_USE;
 void td_grad_box_release(td_grad_box *box);
 
-static inline bool td_is_differentiable(int dtype) { return dtype >= TD_F16 && dtype <= TD_C128; }
+static inline bool td_is_differentiable(int dtype) { return dtype >= TD_F16 && dtype <= TD_F4_E2M1FN_X2; }
 static inline bool td_same_sizes(int ndim, const int64_t *a, int other_ndim, const int64_t *b)
 {
     if (ndim != other_ndim)

@@ -19,8 +19,8 @@ IN float widen(uint8_t x, int mantissa, int bias, int nan_from, int infinity, bo
     const float small = (float)(int)magnitude * td_bits_f32((uint32_t)(128 - bias - mantissa) << 23);
     const uint32_t normal = (magnitude << (23 - mantissa)) + ((uint32_t)(127 - bias) << 23);
     uint32_t bits = magnitude >> mantissa ? normal : td_f32_bits(small);
-    bits = (int)magnitude >= nan_from ? 0x7fc00000 : (int)magnitude == infinity ? 0x7f800000 : bits;
-    return td_bits_f32(fnuz && x == 0x80 ? 0x7fc00000 : bits | sign);
+    bits = (int)magnitude >= nan_from ? 0x7fc00000 | magnitude << (23 - mantissa) : (int)magnitude == infinity ? 0x7f800000 : bits;
+    return td_bits_f32(fnuz && x == 0x80 ? 0x7f800001 : bits | sign);
 }
 
 /* Numbers below the smallest normal one are rounded by adding a power of two, whose last bit is the format's; others by adding
@@ -38,7 +38,7 @@ IN uint8_t narrow(float x, int mantissa, int bias, uint32_t largest, uint32_t be
 }
 
 /* Its NaN is 0xff, which infinities become, too; it has no sign, and no zero: 2^-127 stands for that. */
-IN float widen_e8m0(uint8_t x) { return td_bits_f32(x == 0xff ? 0x7fc00000 : x ? (uint32_t)x << 23 : 0x00400000); }
+IN float widen_e8m0(uint8_t x) { return td_bits_f32(x == 0xff ? 0x7f800001 : x ? (uint32_t)x << 23 : 0x00400000); }
 IN uint8_t narrow_e8m0(float x)
 {
     const uint32_t magnitude = td_f32_bits(x) & 0x7fffffff, exponent = magnitude >> 23;

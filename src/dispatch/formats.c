@@ -2,8 +2,10 @@
  *
  * Tensors of these dtypes carry TD_KEY_DTYPE, which leads here, so no kernel has to know them or to refuse them.  An operator's
  * entry says what it does with them (`formats:`):
- *   moved       its kernels only move elements: it is called with integers of the same size, over the same memory;
- *   widened     it is called with copies in complex64, and what it makes or writes is rounded to complex32.
+ *   moved       its kernels only move elements (unless a bool argument is true): it is called with integers of the same size, over the
+ *               same memory;
+ *   known       its kernels take them;
+ *   widened     it is called with copies in complex64 or float32, and what it makes or writes in that dtype is rounded to the format.
  * Elementwise operators whose entry lists a format among its `dtypes:` convert it in their loops; views, copies and composites
  * need nothing.  Everything else is refused by the dtype's name. */
 #include "calls_dispatch_formats.h"
@@ -41,21 +43,41 @@ static td_dtype format_of(const td_op *op, const td_value *arguments)
     return found;
 }
 
-/* Operands of other dtypes that are promoted with the format are brought to the result's dtype.  A bool as the first argument is a condition. */
+/* Where the condition is, or the mask, among the arguments: the first bool that isn't in a list. */
+static int place_of_condition(const td_op *op, const td_value *arguments)
+{
+    int i = 0;
+    while (i < op->info.n_arguments && !(arguments[i].kind == TD_VALUE_TENSOR && arguments[i].tensor != TD_NONE && arguments[i].tensor->dtype == TD_BOOL))
+        i++;
+    return i;
+}
+
+/* Operands of other dtypes that are promoted with the format are brought to the result's dtype. */
 static td_dtype promoted(const td_op *op, const td_value *arguments, td_dtype format)
 {
     enum { ROOM = 256 };
     td_tensor *operands[ROOM];
-    int n = 0;
+    int n = 0, condition = place_of_condition(op, arguments);
     if (!(op->info.flags & (TD_OP_POINTWISE | TD_OP_PROMOTES)) || op->info.flags & TD_OP_INPLACE)
         return format;
     for (int i = 0; i < op->info.n_arguments; i++)
         for (int k = 0; k < count_of(&arguments[i]) && n < ROOM; k++) {
             td_tensor *x = tensor_of(&arguments[i], k);
-            if (x != TD_NONE && !op->info.arguments[i].is_out && !(i == 0 && arguments[i].kind == TD_VALUE_TENSOR && x->dtype == TD_BOOL))
+            if (x != TD_NONE && !op->info.arguments[i].is_out && i != condition)
                 operands[n++] = x;
         }
     return n ? td_result_type(n, operands) : format;
+}
+
+static bool is_moved(const td_op *op, const td_value *arguments, td_dtype format)
+{
+    const td_op_traits *traits = op->info.traits;
+    if (!(traits->moved >> format & 1))
+        return false;
+    for (int i = 0; traits->moved_unless && i < op->info.n_arguments; i++)
+        if (!strcmp(op->info.arguments[i].name, traits->moved_unless))
+            return !(arguments[i].kind == TD_VALUE_BOOL && arguments[i].integer);
+    return true;
 }
 
 /* One call on its way: which tensors stand for which. */
@@ -94,6 +116,8 @@ static td_tensor *inside_of(call *c, td_tensor *x, bool promotes, bool written)
     if ((td_dtype)x->dtype != c->format && promotes && !written) {
         TD_AUTO td_tensor *same = td_as_contiguous(x, c->format);
         y = !same ? NULL : c->moves ? over_same_memory(same, c->inner) : td_as_contiguous(same, c->inner);
+    } else if (written && !c->moves && (td_dtype)x->dtype == td_dtype_to_real(c->format)) {
+        y = td_as_contiguous(x, td_dtype_to_real(c->inner));       /* out= of a modulus */
     } else if ((td_dtype)x->dtype != c->format) {
         return x;
     } else {
@@ -107,13 +131,13 @@ static td_tensor *inside_of(call *c, td_tensor *x, bool promotes, bool written)
 
 static int enter(call *c, const td_op *op, bool promotes)
 {
+    const int condition = place_of_condition(op, c->frame.values);
     for (int i = 0; i < c->frame.count; i++) {
         td_value *v = &c->frame.values[i];
         const td_arg *a = &op->info.arguments[i];
-        const bool condition = i == 0 && v->kind == TD_VALUE_TENSOR && v->tensor != TD_NONE && v->tensor->dtype == TD_BOOL;
         for (int k = 0; k < count_of(v); k++) {
             td_tensor *x = tensor_of(v, k);
-            td_tensor *y = x == TD_NONE ? x : inside_of(c, x, promotes && !condition, a->is_mutable || a->is_updated);
+            td_tensor *y = x == TD_NONE ? x : inside_of(c, x, promotes && i != condition, a->is_mutable || a->is_updated);
             if (!y)
                 return -1;
             *(v->kind == TD_VALUE_TENSOR ? &v->tensor : &c->frame.lists[i][k]) = y;
@@ -189,15 +213,15 @@ int td_call_with_formats(const td_op *op, td_keyset keys, const td_value *argume
     const td_dtype format = format_of(op, arguments), result = format < 0 ? format : promoted(op, arguments, format);
     if (result == TD_DTYPE_NONE)
         return -1;
-    call c = {.format = format, .moves = traits->moved >> format & 1};
+    call c = {.format = format, .moves = is_moved(op, arguments, format)};
     if (result != format)               /* complex32 and what is wider: the others' dtype for all */
         c.moves = false, c.inner = result;
     else if (c.moves)
         c.inner = integer_of(format);
     else if (traits->widened >> format & 1)
-        c.inner = TD_C64;
+        c.inner = format == TD_C32 ? TD_C64 : TD_F32;
     else
-        return op->info.flags & TD_OPS_OF_ANY_DTYPE ? td_op_call_keys(op, below, arguments, results) : refuse(op, format);
+        return op->info.flags & TD_OPS_OF_ANY_DTYPE || traits->known >> format & 1 ? td_op_call_keys(op, below, arguments, results) : refuse(op, format);
     int tensors = 0;
     for (int i = 0; i < op->info.n_arguments; i++)
         tensors += count_of(&arguments[i]);

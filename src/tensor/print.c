@@ -161,6 +161,7 @@ static double part(const td_tensor *x, const char *p, bool imag)
     case TD_F32: return sign * READ(float, p);
     case TD_F64: return sign * READ(double, p);
     case TD_C64: return sign * READ(float, p + imag * sizeof(float));
+    case TD_F4_E2M1FN_X2: return READ(uint8_t, p);       /* both, as a whole number */
     case TD_C32: return sign * td_f16_to_f32(READ(td_f16, p + imag * sizeof(td_f16)));
     case TD_F8_E4M3FN: case TD_F8_E5M2: case TD_F8_E4M3FNUZ: case TD_F8_E5M2FNUZ: case TD_F8_E8M0FNU:
     case TD_DTYPE_A: case TD_DTYPE_B: case TD_DTYPE_C: case TD_DTYPE_D: {
@@ -466,7 +467,8 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         shown = td_host_copy(there);
         td_tensor_release(there);
     }
-    if (shown && shown->storage && shown->numel && !contents && !meta && !td_converts(shown->dtype)) {
+    if (shown && shown->storage && shown->numel && !contents && !meta && !td_converts(shown->dtype) &&
+        shown->dtype != TD_F4_E2M1FN_X2) {
         td_tensor_release(shown);
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"_local_scalar_dense_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)x->dtype));
     }

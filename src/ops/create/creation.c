@@ -469,6 +469,9 @@ int td_fill_value(td_tensor *self, td_scalar value)
         memset(self->data, 0, bytes);
         return 0;
     }
+    const bool zero = value.kind == TD_SCALAR_INT && value.i == 0 && has_zero_bytes(self->dtype);
+    if (!zero && !td_converts(self->dtype))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"fill_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     if (td_scalar_check(value, (td_dtype)self->dtype))
         return -1;
     if (self->device.type > TD_META) {      /* another device: one element is made here and broadcast there */
@@ -478,9 +481,6 @@ int td_fill_value(td_tensor *self, td_scalar value)
         return status;
     }
     fill_work work = {.data = self->data, .item = td_dtype_size(self->dtype)};
-    const bool zero = value.kind == TD_SCALAR_INT && value.i == 0 && has_zero_bytes(self->dtype);
-    if (!zero && !td_converts(self->dtype))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"fill_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     /* One element in the dtype; the pattern has room for the widest, complex128. */
     double complex_value[2] = {td_scalar_double(value), value.kind == TD_SCALAR_COMPLEX ? value.imag : 0};
     int64_t whole = value.i;
@@ -535,7 +535,8 @@ int td_out_check_complex_op(td_tensor *real, td_tensor *imag, td_tensor *out)
 /* Both parts are copied into the result's view_as_real: one strided copy each. */
 td_tensor *td_op_complex_op(td_tensor *real, td_tensor *imag)
 {
-    if ((real->dtype != TD_F32 && real->dtype != TD_F64) || (imag->dtype != TD_F32 && imag->dtype != TD_F64))
+    const uint32_t parts_of = 1u << TD_F16 | 1u << TD_F32 | 1u << TD_F64;
+    if (real->dtype >= TD_C32 || imag->dtype >= TD_C32 || !(parts_of >> real->dtype & 1) || !(parts_of >> imag->dtype & 1))
         return td_fail(TD_E_RUNTIME, "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
                        td_dtype_title(real->dtype), td_dtype_title(imag->dtype));
     if (real->dtype != imag->dtype)

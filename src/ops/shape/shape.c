@@ -555,6 +555,7 @@ static int add_at(td_tensor *flat, int64_t offset, td_tensor *grad, const int64_
     case TD_C64: *(float _Complex *)to += *(const float _Complex *)from; break;
     case TD_C128: *(double _Complex *)to += *(const double _Complex *)from; break;
     case TD_BF16: *(td_bf16 *)to = td_f32_to_bf16(td_bf16_to_f32(*(td_bf16 *)to) + td_bf16_to_f32(*(const td_bf16 *)from)); break;
+    case TD_C32: ((td_f16 *)to)[1] = td_f32_to_f16(td_f16_to_f32(((td_f16 *)to)[1]) + td_f16_to_f32(((const td_f16 *)from)[1])); /* fall through */
     case TD_F16: *(td_f16 *)to = td_f32_to_f16(td_f16_to_f32(*(td_f16 *)to) + td_f16_to_f32(*(const td_f16 *)from)); break;
     default: return td_error(TD_E_RUNTIME, "as_strided_backward: gradients are floating point, not %s", td_dtype_name(grad->dtype));
     }

@@ -43,11 +43,11 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
 
 def scaled_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a=None, swizzle_b=None, bias=None,
               output_dtype=T.bfloat16, contraction_dim=(), use_fast_accum=False):
-    """Products of scaled 8-bit numbers: there are no such dtypes here."""
-    raise NotImplementedError("scaled_mm: tede doesn't have float8 dtypes")
+    """Products of scaled 8-bit numbers, which are only stored here."""
+    raise NotImplementedError("scaled_mm: tede doesn't multiply float8 matrices; convert them first")
 
 
 def scaled_grouped_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a=None, swizzle_b=None,
                       bias=None, offs=None, output_dtype=T.bfloat16, contraction_dim=(), use_fast_accum=False):
-    """`grouped_mm` of scaled 8-bit numbers: there are no such dtypes here."""
-    raise NotImplementedError("scaled_grouped_mm: tede doesn't have float8 dtypes")
+    """`grouped_mm` of scaled 8-bit numbers, which are only stored here."""
+    raise NotImplementedError("scaled_grouped_mm: tede doesn't multiply float8 matrices; convert them first")

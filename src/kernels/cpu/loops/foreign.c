@@ -17,10 +17,20 @@ static void load(td_dtype from, void *block, const char *s, int64_t n)
     else
         td_dtype_loader(from)(block, s, n);
 }
+/* float16 with what fits of a NaN's bits, which conversions to the dtype itself don't keep: PyTorch's do where these formats are
+ * involved. */
+static void narrow(char *to, const void *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float x = ((const float *)from)[i];
+        const uint32_t bits = td_f32_bits(x);
+        ((td_f16 *)to)[i] = (td_f16)(x != x ? 0x7e00 | (bits >> 13 & 0x3ff) | (bits >> 16 & 0x8000) : td_f32_to_f16(x));
+    }
+}
 static void store(td_dtype to, char *d, const void *block, int64_t n)
 {
     if (to == TD_C32)
-        td_convert(TD_F16, d, 2, TD_F32, block, 4, 2 * n);
+        narrow(d, block, 2 * n);
     else
         td_dtype_storer(to)(d, block, n);
 }
@@ -38,10 +48,18 @@ static void convert(td_dtype to, void *dst, td_dtype from, const void *src, int6
             memcpy(d, s, (size_t)(m * to_size));
             continue;
         }
+        if (from == TD_C32 && to == TD_F16) {
+            td_copy_run(2, d, 2, s, 4, m);
+            continue;
+        }
         if (wide_from != from)
             load(from, wide_from == to ? d : in, s, m), s = in;
         if (wide_from == to)
             continue;
+        if (td_is_float8(from) && to == TD_F16) {
+            narrow(d, s, m);
+            continue;
+        }
         if (wide_from != wide_to)
             td_convert(wide_to, wide_to == to ? d : out, td_itemsizes[wide_to], wide_from, s, td_itemsizes[wide_from], m), s = out;
         if (wide_to != to)
