@@ -54,10 +54,10 @@ TD_API int td_tensor_replace(td_tensor *x, td_tensor *source) TD_MUST_USE;
 TD_API void td_storage_set_readonly(td_storage *s);
 TD_API bool td_storage_is_readonly(const td_storage *s);
 
-/* Let a storage on the CPU have the memory of `source`, of the same size, to which its bytes have been copied. `lookers`: n different tensors, all
+/* Let a storage on the CPU have the memory of `source`, of the same size, to which its bytes have been copied. `holders`: n different tensors, all
  * that look at the storage, which follow; `others`: how many more references to it there are, whose holders know no address. An error, and nothing
  * is done, if there are more. */
-TD_API int td_storage_take(td_storage *s, td_storage *source, td_tensor *const *lookers, int64_t n, int64_t others) TD_MUST_USE;
+TD_API int td_storage_take(td_storage *s, td_storage *source, td_tensor *const *holders, int64_t n, int64_t others) TD_MUST_USE;
 
 /* From now on a larger size is refused: someone outside (a NumPy array) reads the memory at its present address. */
 TD_API void td_storage_fix_size(td_storage *s);

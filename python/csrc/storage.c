@@ -316,7 +316,7 @@ static PyObject *replace(PyObject *m, PyObject *args)
 }
 
 /* Put a tensor, and those that it is a view of, among the different ones over s. */
-static size_t note_lookers(td_tensor *x, td_storage *s, td_tensor **found, size_t n)
+static size_t note_holders(td_tensor *x, td_storage *s, td_tensor **found, size_t n)
 {
     for (; x && td_tensor_storage(x) == s; x = td_tensor_base(x)) {
         size_t i = 0;
@@ -328,7 +328,7 @@ static size_t note_lookers(td_tensor *x, td_storage *s, td_tensor **found, size_
     }
     return n;
 }
-/* False where others, who would be left behind, look at the storage. */
+/* False where the storage has other holders, which would keep the old memory. */
 static PyObject *take(PyObject *m, PyObject *args)
 {
     (void)m;
@@ -342,7 +342,7 @@ static PyObject *take(PyObject *m, PyObject *args)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         PyObject *x = PyList_GET_ITEM(list, i);
         if (PyObject_TypeCheck(x, &td_py_Tensor))
-            n = note_lookers(td_py_x(x), storage(s), found, n);
+            n = note_holders(td_py_x(x), storage(s), found, n);
     }
     bool all = (int64_t)n + 1 == td_storage_use_count(storage(s));
     if (all && (copy_bytes(storage(source), storage(s)) || td_storage_take(storage(s), storage(source), found, (int64_t)n, 1) < 0)) {

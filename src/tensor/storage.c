@@ -157,7 +157,7 @@ static int copy_bytes(td_device device, void *to, const void *from, size_t nbyte
 
 static void release_storage(void *s) { td_storage_release(s); }
 
-int td_storage_take(td_storage *s, td_storage *source, td_tensor *const *lookers, int64_t n, int64_t others)
+int td_storage_take(td_storage *s, td_storage *source, td_tensor *const *holders, int64_t n, int64_t others)
 {
     bool retired_blocks = !(s->flags & TD_STORAGE_FOREIGN) && s->context;
     if (s->device.type != TD_CPU || source->device.type != TD_CPU || s->nbytes != source->nbytes || retired_blocks)
@@ -172,7 +172,7 @@ int td_storage_take(td_storage *s, td_storage *source, td_tensor *const *lookers
     s->context = td_storage_retain(source);
     s->flags = (uint8_t)((s->flags & ~TD_STORAGE_INLINE) | TD_STORAGE_FOREIGN);
     for (int64_t i = 0; i < n; i++)
-        lookers[i]->data = (char *)lookers[i]->data + moved;
+        holders[i]->data = (char *)holders[i]->data + moved;
     return 0;
 }
 

@@ -25,15 +25,15 @@ def share(x):
     storage = x.untyped_storage()
     if storage.is_shared() or not storage.nbytes():
         return x
-    if not _only_looker(x, storage):
-        raise NotImplementedError("share_memory_: other tensors look at this tensor's memory, and it can't be moved away under "
+    if not _only_holder(x, storage):
+        raise NotImplementedError("share_memory_: other tensors share this tensor's memory, and it can't be moved away under "
                                   "them; call share_memory_() before making views")
     _move(x, storage)
     return x
 
 
-def _only_looker(x, storage):
-    """Whether nobody looks at the storage but x, the tensor that x is a view of (reshape makes one) and `storage` itself."""
+def _only_holder(x, storage):
+    """Whether the storage has no holder but x, the tensor that x is a view of (reshape makes one) and `storage` itself."""
     return storage._use_count() <= (2 if x._base is None else 3)
 
 
@@ -140,7 +140,7 @@ def reduce_tensor(x):
     if x.layout is not _C.strided or x.is_meta or _C._is_hollow(x):
         return x.__reduce_ex__(2)
     storage = x.untyped_storage()
-    if not storage.is_shared() and storage.nbytes() and _only_looker(x, storage):
+    if not storage.is_shared() and storage.nbytes() and _only_holder(x, storage):
         _move(x, storage)
         storage = x.untyped_storage()
     return _rebuild, (type(x), storage, x.dtype, x.storage_offset(), tuple(x.shape), x.stride(), x.requires_grad,

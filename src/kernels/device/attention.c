@@ -10,7 +10,10 @@
 TD_SOURCE(attention);
 TD_SOURCE(attention_tiles);
 
-/* By tiles, forward a group of 8 warps has the registers for 128 rows, backward one of 4 for 64. */
+/* By tiles, forward a group of 8 warps has the registers for 128 rows, backward one of 4 for 64.
+ *
+ * Registers bound the tiles: a warp holds 16 rows of queries and of sums, all of their width, and backward the slopes of both operands,
+ * twice as much; more rows for a group would spill them, fewer would read keys and values more often. */
 enum { MOST_LANES = 256, FORWARD_LANES = 256, BACKWARD_LANES = 128, CHUNK = 8, CHUNK_BYTES = 16 };
 
 static head_strides strides_of(const td_tensor *x)
@@ -92,6 +95,7 @@ static int run(const char *kernel, const attention_values *v, td_tensor *mask, i
         return -1;
     if (wide > 256)
         return td_leave_to_cpu("heads wider than 256");
+    /* Keys and values pass through the group's memory by slices of rows, each of which takes at most the room of two tiles of scores. */
     const int64_t depth = wide < 32 ? 32 : wide;
     while (slice * depth > 2 * tile * tile)
         slice /= 2;

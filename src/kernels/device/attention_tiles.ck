@@ -58,6 +58,12 @@
 /* Whether a tile has pairs that don't see each other, but for those of a mask. */
 #define ANY_HIDDEN(q0, nq, k0, nk) ((q0) + (nq) > queries || (k0) + (nk) > keys || (causal && (k0) + (nk) - 1 > (q0)))
 
+/* The maximum of a row is known after its last tile, so sums and total are of the largest score so far, and `factor` brings them to a new
+ * one's scale.  A row lies in four lanes, as the matrix unit leaves it: the maximum is exchanged in every tile, since all four must use one;
+ * the total only at the end.  Where all keys so far are hidden the shift is 0, for infinity less itself is NaN.
+ *
+ * Bound by the matrix units for long rows of keys: queries stay in registers, a tile of keys and values is read from memory once for all
+ * rows of a group, and arrives (AWAIT(1): all but the copies begun last) while the one before it is multiplied. */
 KERNEL AT_ONCE(BLOCKS) attention_forward(BUFFER(q), BUFFER(k), BUFFER(value), BUFFER(mask), BUFFER(out), BUFFER(lse), VALUES(attention_values, v))
 {
     UNPACK(attention_values, v)
@@ -151,6 +157,11 @@ KERNEL attention_delta(BUFFER(grad), BUFFER(out), BUFFER(delta), VALUES(attentio
     }
 }
 
+/* Slopes of scores are p (dp - delta), with p made again of the row's logsumexp, so that neither a maximum nor a sum is looked for, and
+ * delta = sum of p dp, which is the sum of grad * result, computed once per row (Dao et al., 2022).
+ *
+ * Gradients of queries and of keys are sums along different sides of the scores.  Two kernels multiply the scores twice, but each owns what it
+ * writes; one for both would add to one side by atomic operations, in an order that changes from run to run. */
 KERNEL AT_ONCE(BLOCKS) attention_queries(BUFFER(q), BUFFER(k), BUFFER(value), BUFFER(mask), BUFFER(grad), BUFFER(lse), BUFFER(delta), BUFFER(dq),
                          VALUES(attention_values, v))
 {
@@ -222,6 +233,8 @@ KERNEL AT_ONCE(BLOCKS) attention_queries(BUFFER(q), BUFFER(k), BUFFER(value), BU
         }                                                                                                               \
     } while (0)
 
+/* The scores transposed: a warp's rows are keys, so that both gradients are sums over what passes by.  Heads that share keys come one after
+ * the other to the same group, and their gradients are added in registers. */
 KERNEL AT_ONCE(BLOCKS) attention_keys(BUFFER(q), BUFFER(k), BUFFER(value), BUFFER(mask), BUFFER(grad), BUFFER(lse), BUFFER(delta), BUFFER(dk), BUFFER(dv),
                       VALUES(attention_values, v))
 {

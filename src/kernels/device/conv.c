@@ -128,6 +128,7 @@ static int add_bias(td_tensor *bias, td_tensor *y, bool last)
                                                    .buffers = {added, y}, .groups = td_launch_groups(y->device, y->numel)});
 }
 
+/* The library's kernels take 32-bit counts, hence the limit on elements. */
 /* x, w and y, of which `kind` names the one that is computed; 1 where there is no library that takes it.  As in PyTorch, channels lie last in all of them
  * if they do in one that is read. */
 static int by_library(const td_conv_geometry *g, td_convolution_kind kind, td_tensor *x, td_tensor *w, td_tensor *y, td_tensor *bias)
@@ -178,6 +179,8 @@ static int correlate(const td_conv_geometry *g, td_tensor *x, td_tensor *w, td_t
     return td_product_launch(TD_PRODUCT_GATHER, &v, w, x, y, bias);
 }
 
+/* Scattering y's contributions would need atomic additions; gathered by phases each element of x is summed by one work item, over the taps
+ * that meet it and no others: a stride of 2 in two dimensions is four products of a quarter of the taps each. */
 static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
 
 /* Elements p, p + stride, ... of dimension d of x: how many there are, which taps meet them, and where in y. */

@@ -36,6 +36,8 @@ static pair both(pair a, pair b)
 
 /* ---- sums over samples */
 
+/* Folded by a tree in each group, then over groups by one: the order doesn't depend on which group is done first, as that of atomic additions
+ * would, so a training run can be repeated digit by digit. */
 KERNEL loss_parts(BUFFER(pairs), BUFFER(parts), VALUES(loss_values, v))
 {
     UNPACK(loss_values, v)
@@ -67,6 +69,8 @@ KERNEL loss_end(BUFFER(pairs), BUFFER(y), BUFFER(total), VALUES(loss_values, v))
 
 /* ---- cross entropy: log-softmax and the loss of a row at once */
 
+/* The largest logit and the sum of exponentials below it in one pass (Milakov and Gimelshein, 2018): where a larger one comes, the sum so
+ * far is brought to its scale.  (x - x) + 1 is the exponential of 0, but NaN of an infinite logit, as infinity less itself is. */
 typedef struct line { C_C most, sum; } line;
 static line seen(line a, C_C x)
 {
@@ -78,6 +82,7 @@ static line seen(line a, C_C x)
     }
     return a;
 }
+/* Equal maxima are compared, not subtracted: of two lanes without logits the difference of two infinities would be NaN. */
 static line joined(line a, line b)
 {
     line c;
@@ -86,6 +91,8 @@ static line joined(line a, line b)
     return c;
 }
 
+/* A group takes a row, whose logits are read once (twice with smoothing, the second time from the cache).  Log probabilities are never
+ * stored: the gradient makes them again of logits and logsumexp, one number for a row in the place of as many as there are classes. */
 KERNEL loss_rows(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUFFER(lse), BUFFER(y), BUFFER(late), VALUES(loss_values, v))
 {
     UNPACK(loss_values, v)
@@ -164,6 +171,8 @@ KERNEL loss_targets(BUFFER(target), BUFFER(weight), BUFFER(y), BUFFER(late), VAL
 
 /* ---- nll_loss */
 
+/* A work item takes a sample: it reads one element of all the classes', so there is nothing for a group to share.  Neighbouring samples of
+ * a plane lie together where there are inner dimensions; else each read is a line of memory for one number, and the kernel is bound by that. */
 KERNEL loss_nll(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUFFER(y), BUFFER(late), VALUES(loss_values, v))
 {
     UNPACK(loss_values, v)
@@ -228,6 +237,8 @@ KERNEL loss_margin(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(pairs), BUF
     }
 }
 
+/* Each class that is within the margin pulls the target's logit by what it is pushed: the target's slope is minus the sum of the others,
+ * known after the fold. */
 KERNEL loss_margin_backward(BUFFER(grad), BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(dx), VALUES(loss_values, v))
 {
     UNPACK(loss_values, v)
@@ -299,6 +310,8 @@ KERNEL loss_labels(BUFFER(x), BUFFER(target), BUFFER(is), BUFFER(pairs), BUFFER(
     }
 }
 
+/* The same pairs of class and label twice, once summed for the class and once for the label: were each pair visited once, several work
+ * items would add to one element, which takes atomic operations that not every device has, and gives other digits in each run. */
 KERNEL loss_labels_backward(BUFFER(grad), BUFFER(x), BUFFER(target), BUFFER(is), BUFFER(dx), VALUES(loss_values, v))
 {
     UNPACK(loss_values, v)

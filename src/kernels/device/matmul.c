@@ -37,6 +37,7 @@ static int run(product_values *v, td_scalar alpha, td_scalar beta, td_tensor *a,
         return status;
     v->alpha = td_product_number(alpha, dtype), v->beta = td_product_number(beta, dtype);
     v->has_bias = added != TD_NONE;
+    /* Added while the sums are still in registers: a second kernel would read and write all of out once more. */
     TD_AUTO td_tensor *rows = NULL;
     if (v->has_bias) {
         /* As [batch][m][n] lie in out, which may have fewer or more dimensions. */
@@ -99,7 +100,10 @@ int td_on_device_baddbmm(td_tensor *self, td_tensor *batch1, td_tensor *batch2, 
     return batches(batch1, batch2, alpha, beta, self, out0);
 }
 
-/* Leading dimensions in a tensor's strides, broadcast to `n` of them. */
+/* Operands of any number of dimensions: batches that both operands broadcast over are one dimension where memory allows it, as then a
+ * vendor's library can take the call (its batches are evenly apart), and no operand is expanded in memory.
+ *
+ * Leading dimensions in a tensor's strides, broadcast to `n` of them. */
 static void batch_strides(const td_tensor *x, int n, const int64_t *sizes, int64_t *strides)
 {
     const int own = x->ndim > 2 ? x->ndim - 2 : 0;

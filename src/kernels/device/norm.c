@@ -80,7 +80,10 @@ int td_on_device_native_group_norm(td_tensor *input, td_tensor *weight, td_tenso
     return forward(&v, input, weight, bias, eps, out0, out1, out2);
 }
 
-/* Sums per channel of g and g (x - mean) rstd, the first `channels` pairs of the result; dw and db, contiguous or TD_NONE, get them, too. */
+/* How many parts: as many as give each unit four groups, so that one computes while others wait for memory, but none so small that its
+ * work items have less than four elements each, for then the fold costs more than the reading.
+ *
+ * Sums per channel of g and g (x - mean) rstd, the first `channels` pairs of the result; dw and db, contiguous or TD_NONE, get them, too. */
 static td_tensor *channel_sums(norm_values *v, td_tensor *g, td_tensor *x, td_tensor *mean, td_tensor *rstd, td_dtype weight, td_tensor *dw,
                                td_tensor *db)
 {
@@ -176,6 +179,7 @@ static int statistics_of(statistics *s, norm_values *v, td_tensor *x, td_tensor 
     s->rstd = td_tensor_new(1, &v->channels, td_compute_dtype(x), x->device);
     if (!s->mean || !s->rstd)
         return -1;
+    /* Variances by the engine of reductions, whose parts are joined without cancellation; it reads x once, for mean and variance. */
     if (v->mode == NORM_TRAINING && x->numel) {
         bool mask[TD_MAX_DIMS];
         const td_fold fold = {.kind = REDUCE_VAR, .compute = td_compute_dtype(x), .out = s->rstd, .second = s->mean};
@@ -199,6 +203,7 @@ int td_on_device_native_batch_norm(td_tensor *input, td_tensor *weight, td_tenso
     const td_dtype of = dtype_of(weight, bias == TD_NONE ? input : bias);
     const double count = (double)v.outer * (double)v.inner;
     v.mode = training ? NORM_TRAINING : NORM_RUNNING, v.eps = td_number(eps), v.momentum = td_number(momentum);
+    /* The sample's own variance normalizes; what is kept estimates that of all samples. */
     v.unbiased = td_number(count / (count - 1));
     TD_AUTO td_tensor *x = td_make_contiguous(input);
     __attribute__((cleanup(drop))) statistics s = {NULL, NULL};

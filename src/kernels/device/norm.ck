@@ -70,6 +70,10 @@ static two both(two a, two b)
 #define OF(x) (C_C)A_LOAD(x.at[j])
 #endif
 
+/* Two passes, the mean first: the sum of squares less the square of the sum cancels where the mean is large beside the deviation, and
+ * Welford's way divides once per element.  Passes over what lanes hold cost no memory traffic, so the kernel is bound by reading x once
+ * and writing y once; rows too long to hold are read three times, of which the cache serves most.  Lanes beyond the last row take part
+ * in the folds with nothing, for a barrier that not all of a group reach would hang. */
 KERNEL norm_rows(BUFFER(x), BUFFER(weight), BUFFER(bias), BUFFER(y), BUFFER(mean), BUFFER(rstd), VALUES(norm_values, v))
 {
     UNPACK(norm_values, v)
@@ -112,6 +116,8 @@ KERNEL norm_rows(BUFFER(x), BUFFER(weight), BUFFER(bias), BUFFER(y), BUFFER(mean
     }
 }
 
+/* With x' = (x - mean) rstd and g = grad w, dx = rstd (g - mean(g) - x' mean(g x')): both means come of one pass and one fold of pairs, and
+ * what is held is replaced by g and x', which the second pass needs instead.  rms norm has no mean(g): its mean is 0 whatever x is. */
 KERNEL norm_rows_backward(BUFFER(grad), BUFFER(x), BUFFER(weight), BUFFER(mean), BUFFER(rstd), BUFFER(dx), VALUES(norm_values, v))
 {
     UNPACK(norm_values, v)
@@ -175,6 +181,9 @@ KERNEL norm_rows_backward(BUFFER(grad), BUFFER(x), BUFFER(weight), BUFFER(mean),
         }                                                                                                               \
     } while (0)
 
+/* Down columns: neighbouring lanes read neighbouring channels, so that each read is a whole line of memory though the elements of a channel
+ * lie `channels` apart.  Samples are divided into parts until there are groups enough, and norm_sums adds the parts in their order: atomic
+ * additions would spare the second kernel, but give other digits in each run. */
 /* A group's tile is a pack of channels for each lane of a team. */
 KERNEL norm_columns(BUFFER(grad), BUFFER(x), BUFFER(mean), BUFFER(rstd), BUFFER(partial), VALUES(norm_values, v))
 {
@@ -199,6 +208,7 @@ KERNEL norm_columns(BUFFER(grad), BUFFER(x), BUFFER(mean), BUFFER(rstd), BUFFER(
     }
 }
 
+/* Where planes lie between the channels: the elements of a channel's plane lie together, so a group reads along them. */
 KERNEL norm_planes(BUFFER(grad), BUFFER(x), BUFFER(mean), BUFFER(rstd), BUFFER(partial), VALUES(norm_values, v))
 {
     UNPACK(norm_values, v)
@@ -239,7 +249,10 @@ KERNEL norm_sums(BUFFER(partial), BUFFER(dw), BUFFER(db), VALUES(norm_values, v)
     }
 }
 
-/* mean and rstd, which holds the variance in training, of the channels; what is kept for later. */
+/* Apart from norm_channels, though a channel's numbers could be made where they are used: each element would pay for the root and the
+ * division, and running statistics must be written once.
+ *
+ * mean and rstd, which holds the variance in training, of the channels; what is kept for later. */
 KERNEL norm_statistics(BUFFER(mean), BUFFER(rstd), BUFFER(running_mean), BUFFER(running_var), BUFFER(saved_mean), BUFFER(saved_rstd),
                        VALUES(norm_values, v))
 {
@@ -272,6 +285,8 @@ KERNEL norm_statistics(BUFFER(mean), BUFFER(rstd), BUFFER(running_mean), BUFFER(
     }
 }
 
+/* Bound by memory: each element is read and written once.  What belongs to the channel is fetched once per pack, from the cache, since
+ * neighbouring packs ask for the same channel. */
 /* Packs lie in a channel, or, where inner is 1, are of one element. */
 #define EACH_CHANNEL_PACK                                                                                       \
     for (int64_t i = ITEM; i < v.outer * v.channels * (v.inner / PACK); i += ITEMS) {                           \

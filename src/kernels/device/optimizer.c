@@ -27,7 +27,10 @@ static int check_lists(const char *op, int64_t n, const int64_t *counts, int lis
     return 0;
 }
 
-/* Steps that wait to be launched together: with the same numbers, but for the size, the same dtype, on one device. */
+/* A model has hundreds of small parameters, for which a launch costs more than the step (some microseconds against less than one): so many
+ * are one launch, whose work items find their parameter by bisection.  Their addresses travel as values, which is why they must stay.
+ *
+ * Steps that wait to be launched together: with the same numbers, but for the size, the same dtype, on one device. */
 typedef struct waiting { many_steps v; int64_t groups; td_dtype dtype; td_tensor *some; } waiting;
 
 static td_launch_of launch_of(const call *c, td_dtype dtype, bool many)
@@ -102,6 +105,7 @@ static int step(const call *c, waiting *w, td_tensor *param, td_tensor *grad, td
             return td_error(TD_E_RUNTIME, "%s: Expected all tensors to be on the same device, but found at least two devices, %s and %s!", c->op,
                             td_device_str(param->device, (char[32]){0}), td_device_str(all[i]->device, (char[32]){0}));
     }
+    /* Logarithms of the betas are taken in double and rounded once: of a beta in float32, near 1, they would have few digits. */
     const bool wide = dtype == TD_F64;
     double t = 0;
     TD_AUTO td_tensor *counted = NULL;
@@ -115,6 +119,7 @@ static int step(const call *c, waiting *w, td_tensor *param, td_tensor *grad, td
     td_launch_of launch = launch_of(c, dtype, false);
     launch.values = &v, launch.size = sizeof v, launch.groups = td_launch_groups(param->device, v.n);
     const td_device_properties *device = td_device_known(param->device);
+    /* Only CUDA's addresses mean the same in all kernels; other devices are passed buffers by handle, and get a launch for each parameter. */
     bool together = device && device->dialect == TD_DIALECT_CUDA && v.n && (!counted || counted == count);
     int status = device ? 0 : -1, n = 0;
     for (int i = 0; i < 2 + STATES && !status; i++) {

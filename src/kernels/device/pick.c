@@ -37,6 +37,7 @@ int td_pick_on_device(td_picking *p)
         v.sizes[d] = p->sizes[d], v.far[d] = p->far[d], v.near[d] = p->near[d], v.along[d] = p->along[d];
         v.n *= p->sizes[d];
     }
+    /* Elements that are only moved needn't have a type: the kernel is compiled once for each width, not for each dtype. */
     const int64_t wide = moved && v.n ? widest(p, &v, size) : parts ? size / 2 : size;
     if (wide > size) {
         v.sizes[v.ndim - 1] /= wide / size, v.far[v.ndim - 1] = v.near[v.ndim - 1] = wide, v.n /= wide / size;
@@ -55,6 +56,8 @@ int td_pick_on_device(td_picking *p)
 /* The numbers of a contiguous int64 tensor on a device; owned, on the CPU. */
 static td_tensor *fetched(td_tensor *x) { return x ? td_host_copy(x) : NULL; }
 
+/* The least and the greatest index, for callers whose result's shape or choice of a path depends on them.  Up to 64 groups fold what they see;
+ * the pairs are few enough to come to the host in one copy, which has to wait in any case, so no second kernel folds them. */
 int td_index_bounds_on_device(td_tensor *index, int64_t *low, int64_t *high)
 {
     *low = 0, *high = -1;

@@ -48,7 +48,10 @@ static void make_column(product_values *v)
     memcpy(v->b_batch, w.a_batch, sizeof v->b_batch);
 }
 
-/* k is cut where c alone has too few pieces of work. */
+/* Two groups for each unit: a unit with one would wait at each barrier.  The parts' sums are joined by product_join in their order, not by
+ * atomic additions, so that a product gives the same digits each time; PART keeps what joining costs below a share of the products.
+ *
+ * k is cut where c alone has too few pieces of work. */
 static void cut(product_values *v, int64_t pieces, int64_t wanted)
 {
     v->splits = wanted / (pieces ? pieces : 1);
@@ -85,6 +88,7 @@ int td_product_launch(td_product_kind kind, product_values *v, td_tensor *a, td_
     const bool rows = kind == TD_PRODUCT_PLAIN && v->n == 1;
     const int64_t wanted = 2 * (int64_t)properties->units;
     int64_t tile = SMALL_TILE, pieces;
+    /* In which direction an operand's memory runs: work items that fetch a tile are laid along it, so that reads are of whole lines. */
     v->a_down = llabs(v->a_row) < llabs(v->a_column);
     v->b_down = kind == TD_PRODUCT_WEIGH || llabs(v->b_row) < llabs(v->b_column);
     if (rows) {     /* a product with a vector reads each element of the matrix once: neighbours in memory go to neighbouring work items */

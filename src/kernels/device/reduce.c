@@ -52,7 +52,11 @@ static bool packs_fit(const td_tensor *x, const axes *inner, const axes *outer, 
 
 typedef struct shared { bool columns; int pack, team; } shared;
 
-/* Teams, and parts of outputs: as many as keep the device busy, three groups for each of its units, which have registers for so many. */
+/* Memory is read in lines, so the lanes of a team must be neighbours where it is contiguous: along the reduced dimensions if those are
+ * innermost (rows), else along the kept ones, with each lane reducing an output of its own (columns).  Teams of a row grow until each
+ * lane has enough to read; where outputs are few, also beyond that.
+ *
+ * Teams, and parts of outputs: as many as keep the device busy, three groups for each of its units, which have registers for so many. */
 static shared share_work(reduce_values *v, const td_device_properties *device, td_tensor *x)
 {
     shared s = {.columns = innermost(&v->kept) < innermost(&v->reduced) && v->reduced.count > 1, .team = 1};
@@ -95,6 +99,8 @@ int td_fold_on_device(const td_fold *j, td_tensor *self, const bool *mask)
             return x ? td_leave_to_cpu("too many dimensions") : -1;
     }
     const shared s = share_work(&v, device, x);
+    /* States of parts are kept apart and joined by a second kernel in their order, so that the result doesn't depend on which group is
+     * done first. */
     const int64_t bytes = STATE * v.kept.count * v.parts;
     TD_AUTO td_tensor *partial = v.parts > 1 ? td_tensor_new(1, &bytes, TD_U8, x->device) : td_tensor_retain(TD_NONE);
     if (!partial)

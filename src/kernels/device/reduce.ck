@@ -44,6 +44,7 @@ static state taken(state a, A raw, int64_t at)
 #endif
 
 #elif KIND <= REDUCE_MINMAX || KIND == REDUCE_ABSMAX || KIND == REDUCE_ABSMIN
+/* A NaN replaces whatever there was and stays, since nothing compares above it. */
 #define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 #define SMALLER(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 #if KIND == REDUCE_MINMAX
@@ -95,6 +96,8 @@ static state taken(state a, A raw, int64_t at)
 #elif KIND <= REDUCE_ARGMIN
 typedef struct state { C_C value; int64_t at; } state;
 #define START_ {0, -1}
+/* Lanes and groups join in the order of a tree, not of elements: so the position decides between equal values and between NaNs, and the
+ * result is the same for any number of groups. */
 #if KIND == REDUCE_ARGMAX
 #define BEFORE(x, y) ((x) > (y))
 #else
@@ -156,6 +159,7 @@ static state joined(state a, state b)
     a.count = both;
     return a;
 }
+/* The correction may reach or exceed the count: there the variance is infinite or NaN, as a division by 0 gives it, not negative. */
 #define FINISH(a, to, to2)                                                                              \
     do {                                                                                                \
         const C_C degrees_ = (C_C)v.reduced.count - C_NUMBER(v.p);                                      \

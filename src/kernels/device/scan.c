@@ -11,7 +11,11 @@ enum { SHORT = 32, EACH = 4, STATE = 32 };      /* elements of a line for a work
 /* Numbers are folded as on the CPU, but for floats in their own precision: by halves, errors grow with the logarithm. */
 static td_dtype compute_of(td_dtype dtype) { return td_dtype_is_complex(dtype) || dtype == TD_F64 ? dtype : td_dtype_is_floating(dtype) ? TD_F32 : TD_I64; }
 
-/* `z`: factors, indices or TD_NONE. */
+/* Lines that are short, or many and side by side, are a work item's each: neighbours read neighbouring elements, and nothing is joined.
+ * Else a group takes a line, block after block.  Where lines are fewer than groups keep the device busy, a line is cut into segments and
+ * the elements are read twice (Blelloch, 1990): for each segment's total, then, from the sums of the totals before it, for the results.
+ *
+ * `z`: factors, indices or TD_NONE. */
 static int scan(int kind, td_dtype compute, td_tensor *self, td_tensor *z, int64_t dim, bool reverse, td_tensor *out)
 {
     const td_device_properties *device = td_device_known(self->device);

@@ -50,11 +50,15 @@ static int pass(order *o, td_tensor *x, const sort_values *v, const char *kernel
     return status ? -1 : 0;
 }
 
+/* Least significant digit first (Knuth, volume 3, section 5.2.5): counting a digit, summing up the counts, and a scatter that keeps the
+ * order of equal digits.  Digits have 8 bits: their counts fit the memory of a group, and a float32 takes four passes, each bound by reading
+ * and writing keys and indices once. */
 /* A pass for each digit that tells elements apart: integers of few bits have few, and halves nothing in the lower bits of a float32. */
 static int sort_by_digits(order *o, td_tensor *x, sort_values v)
 {
     const td_dtype dtype = (td_dtype)x->dtype;
     const int size = (int)td_dtype_size(dtype), lanes = td_launch_lanes(x->device), tile = wide(dtype) ? SORT_TILE : 2 * SORT_TILE;
+    /* Halves are sorted as float32, whose lowest bits, 16 of bfloat16's and at least 8 of float16's, are zeros in all of them. */
     const int end = td_dtype_is_floating(dtype) && size < 4 ? 32 : 8 * size;
     v.blocks = (v.n + tile - 1) / tile;
     v.bias = dtype == TD_I8 || dtype == TD_I16 ? (int64_t)1 << (8 * size - 1) : 0;
@@ -153,6 +157,8 @@ int td_on_device_topk(td_tensor *self, int64_t k, int64_t dim, bool largest, boo
     return first_of_rows(self, dim, self->ndim ? k : 1, largest, out0, out1);
 }
 
+/* By sorting the whole row, where a selection of expected O(n) would do: its steps depend on each other and on the data, so that lanes wait,
+ * and rows long enough for the difference to show are sorted by digits in O(n). */
 /* One element of each row, which a work item finds (td_launch_groups) or a group (td_launch_many); `indices` may be TD_NONE. */
 static int one_of_rows(const char *kernel, int64_t (*groups)(td_device device, int64_t n), int what, int64_t k, td_tensor *self, int64_t dim,
                        td_tensor *values, td_tensor *indices)
@@ -226,6 +232,7 @@ static int unique(td_tensor **results, td_tensor *self, bool sort, bool inverse,
     if (TD_LAUNCH_ON(launch, TD_READS(x), TD_WRITES(starts)))
         return -1;
     TD_AUTO td_tensor *before = td_cumsum(starts, 0, TD_DTYPE_NONE);
+    /* The one wait for the device: how many elements differ is the result's shape, which the host must know. */
     TD_AUTO td_tensor *last = before ? td_select_int(before, 0, -1) : NULL;
     if (!last || td_tensor_item(last, &found))
         return -1;

@@ -73,8 +73,8 @@ td_tensor *td_op_rrelu_slopes(td_tensor *self, double lower, double upper, td_ge
 static td_scalar middle_slope(td_scalar lower, td_scalar upper)
 {
     double sum = td_scalar_double(lower) + td_scalar_double(upper);
-    bool truths = lower.kind == TD_SCALAR_BOOL && upper.kind == TD_SCALAR_BOOL;
-    return td_float((truths ? sum != 0 : sum) / 2);
+    bool booleans = lower.kind == TD_SCALAR_BOOL && upper.kind == TD_SCALAR_BOOL;
+    return td_float((booleans ? sum != 0 : sum) / 2);
 }
 
 td_tensor *td_op_rrelu(td_tensor *self, td_scalar lower, td_scalar upper, bool training, td_generator *generator)
