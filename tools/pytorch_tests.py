@@ -137,6 +137,11 @@ def _clear_nothing(jit_utils):
     jit_utils.clear_class_registry = lambda: None
 
 
+def _run_without_mkl(module):
+    """Products and solutions of sparse matrices don't need MKL here."""
+    module.TEST_MKL = True
+
+
 def _name_errors(module):
     """The error of torch.library.opcheck is the library's."""
     module.OpCheckError = sys.modules["torch"].library.OpCheckError
@@ -156,6 +161,11 @@ def _allow_empty_lists(module):
     kind._parametrize_test = patient
 
 
+def _change_utilities(module):
+    _allow_empty_lists(module)
+    _run_without_mkl(module)
+
+
 class InternalFinder:
     """Finds torch.testing._internal in the folder of an installed PyTorch."""
 
@@ -167,7 +177,7 @@ class InternalFinder:
             return None
         folder = os.path.join(self._folder, *name.split(".")[2:-1])
         spec = importlib.machinery.PathFinder.find_spec(name, [folder])
-        change = {"core": _find_stand_ins, "generate_tests": _name_errors, "jit_utils": _clear_nothing, "common_utils": _allow_empty_lists,
+        change = {"core": _find_stand_ins, "generate_tests": _name_errors, "jit_utils": _clear_nothing, "common_utils": _change_utilities,
                   "common_device_type": _allow_empty_lists}.get(name.rpartition(".")[2])
         if change is not None:
             execute = spec.loader.exec_module

@@ -1,0 +1,33 @@
+"""torch._vmap_internals, the older entry to vmap: what it takes and what it refuses."""
+import importlib
+import warnings
+
+import pytest
+
+
+@pytest.fixture
+def older(lib):
+    return importlib.import_module(f"{lib.__name__}._vmap_internals")
+
+
+def test_it_warns_unless_it_is_called_by_its_inner_name(lib, older):
+    x = lib.arange(6.0).reshape(2, 3)
+    with pytest.warns(FutureWarning, match="torch.vmap"):
+        mapped = older.vmap(lambda x: (x.sum(), x * 2), out_dims=(0, 1))
+    assert [y.tolist() for y in mapped(x)] == [[3, 12], [[0, 6], [2, 8], [4, 10]]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        total, nothing = older._vmap(lambda x: (x.sum(), None), 1, 0, True)(x)
+    assert total.tolist() == [3, 5, 7] and nothing is None
+
+
+def test_what_it_refuses(lib, older):
+    x = lib.ones(2, 3)
+    for match, call in {
+            r"Got in_dim=-1 .* expected in_dim to satisfy 0 <= in_dim < 2": lambda: older._vmap(lambda x: x, -1)(x),
+            "must only return Tensors, got type <class 'list'> as the return": lambda: older._vmap(lambda x: [x])(x),
+            "got type <class 'int'> for return 1": lambda: older._vmap(lambda x: (x, 3))(x),
+            "`out_dims` must be an int or a tuple of int": lambda: older._vmap(lambda x: x, out_dims=None)(x),
+            "`out_dims` must have one dim per output": lambda: older._vmap(lambda x: x, out_dims=(0, 0))(x)}.items():
+        with pytest.raises(ValueError, match=match):
+            call()
