@@ -11,6 +11,7 @@
 #include "dispatch/outputs.h"
 #include "ops/compose.h"
 #include "tensor/checked.h"
+#include "tensor/device.h"
 
 enum { DIMENSIONS = TD_MAX_DIMS };
 
@@ -71,6 +72,42 @@ static int64_t bin_of(const double *edges, int64_t n, double v)
     return low == n - 1 ? n - 2 : low;
 }
 
+/* On a device, by operators: each point's cell and what it counts for, added up there.  Edges rise, so a search finds what bin_of finds. */
+static td_tensor *count_by_operators(td_tensor *self, int64_t n, td_tensor *const *bins, td_tensor *weight, bool density)
+{
+    const td_dtype wide = td_device_computes(self->device, TD_F64) ? TD_F64 : TD_F32;
+    int64_t points = n ? self->numel / n : 0, cells = 1, sizes[DIMENSIONS], one[DIMENSIONS];
+    TD_AUTO td_tensor *rows = td_reshape(self, 2, (int64_t[]){points, n}), *at = td_zeros(1, &points, TD_I64, self->device);
+    TD_AUTO td_tensor *flat = td_is_some(weight) ? td_reshape(weight, 1, &points) : td_ones(1, &points, wide, self->device);
+    TD_AUTO td_tensor *counts = flat ? td_as_contiguous(flat, wide) : NULL;
+    for (int64_t i = 0; i < n; i++) {
+        sizes[i] = bins[i]->numel - 1, one[i] = 1, cells *= sizes[i];
+        TD_AUTO td_tensor *edges = td_make_contiguous(bins[i]), *column = td_select_int(rows, 1, i), *x = td_make_contiguous(column);
+        TD_AUTO td_tensor *first = td_select_int(edges, 0, 0), *last = td_select_int(edges, 0, sizes[i]);
+        TD_AUTO td_tensor *above = td_ge(x, first), *below = td_le(x, last), *inside = td_logical_and(above, below), *outside = td_logical_not(inside);
+        TD_AUTO td_tensor *found = td_searchsorted_tensor(edges, x, false, true, NULL, TD_NONE);
+        TD_AUTO td_tensor *within = td_clamp(found, (td_scalar[]){td_int(1)}, (td_scalar[]){td_int(sizes[i])});
+        TD_AUTO td_tensor *before = td_mul_scalar(at, td_int(sizes[i])), *both = td_add(before, within), *cell = td_add_scalar(both, td_int(-1), td_int(1));
+        TD_AUTO td_tensor *left = td_masked_fill_scalar(counts, outside, td_int(0));
+        if (!cell || !left)
+            return NULL;
+        td_tensor_release(at), td_tensor_release(counts);
+        at = td_tensor_retain(cell), counts = td_tensor_retain(left);
+    }
+    TD_AUTO td_tensor *none = td_zeros(1, &cells, wide, self->device), *sums = td_index_add(none, 0, at, counts, td_int(1));
+    TD_AUTO td_tensor *hist = td_reshape(sums, (int)n, sizes), *total = density && hist ? td_sum(hist) : td_ref(TD_NONE);
+    for (int64_t i = 0; i < n && density && hist; i++) {        /* of total 1: by volume */
+        one[i] = sizes[i];
+        TD_AUTO td_tensor *widths = td_diff(bins[i], 1, 0, TD_NONE, TD_NONE), *along = td_reshape(widths, (int)n, one), *scaled = along ? td_as_contiguous(along, wide) : NULL;
+        TD_AUTO td_tensor *divided = td_div(hist, scaled);
+        one[i] = 1;
+        td_tensor_release(hist);
+        hist = td_tensor_retain(divided);
+    }
+    TD_AUTO td_tensor *whole = density ? td_div(hist, total) : td_tensor_retain(hist);
+    return whole ? td_as_contiguous(whole, (td_dtype)self->dtype) : NULL;
+}
+
 /* Cells are in row-major order of their bins; a point outside in any dimension counts nowhere. */
 static td_tensor *count(td_tensor *self, int64_t n, td_tensor *const *bins, td_tensor *weight, bool density)
 {
@@ -79,6 +116,11 @@ static td_tensor *count(td_tensor *self, int64_t n, td_tensor *const *bins, td_t
     if (self->device.type == TD_META)
         return td_fail(TD_E_NOT_IMPLEMENTED, "aten::histogram: attempted to run this operator with Meta tensors, but its results depend on "
                        "values");
+    for (int64_t i = 0; i < n; i++)
+        if (bins[i]->numel == 1)
+            return td_fail(TD_E_RUNTIME, "torch.histogram(): bins must be > 0, but got 0 for dimension %" PRId64, i);
+    if (self->device.type != TD_CPU)
+        return count_by_operators(self, n, bins, weight, density);
     TD_AUTO td_tensor *x = td_as_contiguous(self, TD_F64);
     TD_AUTO td_tensor *w = td_is_some(weight) ? td_as_contiguous(weight, TD_F64) : td_ref(TD_NONE);
     TD_AUTO_LIST td_tensor_list edges = {0};
@@ -89,8 +131,6 @@ static td_tensor *count(td_tensor *self, int64_t n, td_tensor *const *bins, td_t
         if (!(edges.items[i] = td_as_contiguous(bins[i], TD_F64)))
             return NULL;
         sizes[i] = bins[i]->numel - 1;
-        if (!sizes[i])
-            return td_fail(TD_E_RUNTIME, "torch.histogram(): bins must be > 0, but got 0 for dimension %" PRId64, i);
     }
     TD_AUTO td_tensor *hist = td_zeros((int)n, sizes, TD_F64, self->device);
     if (!hist)
@@ -123,6 +163,20 @@ static td_tensor *count(td_tensor *self, int64_t n, td_tensor *const *bins, td_t
     return td_as_contiguous(hist, (td_dtype)self->dtype);
 }
 
+/* Points on the CPU, in double, that span what self's do: of a device's the least and the largest coordinates, NaN if there is one. */
+static td_tensor *spanned(td_tensor *self, int64_t n)
+{
+    if (self->device.type == TD_CPU)
+        return td_as_contiguous(self, TD_F64);
+    if (!self->numel)
+        return td_tensor_new(1, (int64_t[]){0}, TD_F64, (td_device){TD_CPU, -1});
+    const int64_t zero = 0;
+    TD_AUTO td_tensor *rows = td_reshape(self, 2, (int64_t[]){self->numel / n, n});
+    TD_AUTO td_tensor *low = td_amin(rows, 1, &zero, true), *high = td_amax(rows, 1, &zero, true);
+    TD_AUTO td_tensor *both = td_cat(2, (td_tensor *[]){low, high}, 0), *here = both ? td_host_copy(both) : NULL;
+    return here ? td_as_contiguous(here, TD_F64) : NULL;
+}
+
 /* Equally wide bins over a range, or over what the points span (0 to 1 if there are none). A NaN or infinity among the
  * points makes its dimension's range one that isn't finite, which is refused; an empty range is widened by a half to each
  * side. */
@@ -141,7 +195,7 @@ static int even_edges(td_tensor_list *results, const char *op, td_tensor *self, 
                         n, 2 * n, n_range);
     if (check_dtype(self, false))
         return -1;
-    TD_AUTO td_tensor *x = n_range < 0 ? td_as_contiguous(self, TD_F64) : td_ref(TD_NONE);
+    TD_AUTO td_tensor *x = n_range < 0 ? spanned(self, n) : td_ref(TD_NONE);
     if (!x || td_tensor_list_new(results, n))
         return -1;
     for (int64_t i = 0; i < n; i++) {

@@ -104,3 +104,21 @@ def test_rows_kept_short(agrees):
         x = x.clone()
         return tede.embedding_renorm_(x, at, 1.0, 2.0)
     agrees(renorm, tede.randn(6, 4), tede.tensor([[1, 3], [5, 1]]))
+
+
+@pytest.mark.parametrize("density", [False, True])
+def test_points_are_counted_in_grids(agrees, density):
+    x, w = tede.randn(500), tede.rand(500)
+    edges = tede.tensor([-2.0, -1, -0.5, 0.25, 0.25, 2])
+    for weight in (None, w):
+        agrees(lambda x, *w: tede.histogram(x, 7, weight=w[0] if w else None, density=density), x, *([] if weight is None else [weight]))
+        agrees(lambda x, e, *w: tede.histogram(x, e, weight=w[0] if w else None, density=False), x, edges, *([] if weight is None else [weight]))
+    agrees(lambda x: tede.histogram(x, 5, range=(-1.0, 2.0), density=density), x.reshape(20, 25).t())
+    agrees(lambda x: tede.histogramdd(x, [3, 4], density=density), tede.randn(300, 2))
+    agrees(lambda x: tede.histogramdd(x, [3, 4, 2], range=[-1.0, 1, -2, 2, 0, 1]), tede.randn(30, 10, 3, dtype=tede.float64))
+
+
+def test_what_is_no_number_has_no_range_there(device):
+    with pytest.raises(RuntimeError, match="is not finite"):
+        tede.histogram(tede.tensor([1.0, float("nan")], device=device), 3)
+    assert tede.histogram(tede.tensor([1.0, float("nan"), 2], device=device), 2, range=(0.0, 2.0)).hist.tolist() == [0, 2]
