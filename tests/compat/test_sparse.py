@@ -752,3 +752,11 @@ def test_products_of_compressed_rows_at_all_widths(lib, dtype, columns):
     expected = (a @ b).to(dtype)
     for left in (a.to(dtype).to_sparse_csr(), a.to(dtype).to_sparse()):
         assert lib.equal(left @ b.to(dtype), expected)
+
+
+def test_row_indices_are_a_vector(lib):
+    with pytest.raises(RuntimeError, match="Input is supposed to be a vector, but got 2 dimensional tensor"):
+        lib._convert_indices_from_coo_to_csr(lib.ones(2, 2, dtype=lib.int64), 3)
+    if lib.__name__ == "tede":      # PyTorch ends the process
+        with pytest.raises(RuntimeError, match="must not be negative, got -1"):
+            lib._convert_indices_from_coo_to_csr(lib.ones(2, dtype=lib.int64), -1)

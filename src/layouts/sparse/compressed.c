@@ -546,8 +546,11 @@ td_tensor *td_sparse_like_layout(td_tensor *x, td_tensor *like)
 /* Where each row would be inserted in the sorted rows is where it begins: one binary search per row. */
 td_tensor *td_op__convert_indices_from_coo_to_csr(td_tensor *self, int64_t size, bool out_int32)
 {
-    if (self->ndim != 1 || size < 0)
-        return td_fail(TD_E_RUNTIME, "_convert_indices_from_coo_to_csr: expected a vector of row indices and a number of rows");
+    if (self->ndim != 1)
+        return td_fail(TD_E_RUNTIME, "_convert_indices_from_coo_to_csr: Input is supposed to be a vector, but got %d dimensional tensor",
+                       (int)self->ndim);
+    if (size < 0)
+        return td_fail(TD_E_RUNTIME, "_convert_indices_from_coo_to_csr: the number of rows must not be negative, got %" PRId64, size);
     TD_AUTO td_tensor *all = td_arange(td_int(td_add_saturated(size, 1)), (td_dtype)self->dtype, TD_DEVICE_NONE);
     return td_searchsorted_tensor(self, all, out_int32, false, NULL, TD_NONE);
 }
