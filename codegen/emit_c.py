@@ -700,9 +700,34 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             return []
         rows = []
         for layout, word in of_layouts(op).items():
+            if layout == 'nested':
+                rows += self.nested(op, word)
+                continue
             kernel = f'comp_{op.c}' if word == 'same' else self.layout_kernel(op) if word == 'kernel' else 'NULL'
             rows += [(key, LAYOUT_PATTERNS.get(word, 'TD_LAYOUT_KERNEL'), kernel) for key in LAYOUT_KEYS[layout]]
         return rows
+
+    def nested(self, op, word):
+        """``kernel``: there is a td_nested_X, which is called before gradients are recorded and makes them by what it calls; ``below``: one
+        that is called after that; ``same``: the operator's own body, there; other words are patterns of src/layouts/nested/call.c, which makes
+        the in-place forms, too."""
+        if word == 'same':
+            return [('TD_KEY_NESTED', 'TD_LAYOUT_KERNEL_ANYWHERE', f'comp_{op.c}')]
+        if op.parent:
+            return []
+        if word not in ('kernel', 'below'):
+            return [('TD_KEY_PARTS', LAYOUT_PATTERNS[word], 'NULL')]
+        body = op.entry.get('body', op.c)
+        args = [*(['results'] if op.result in ('list', 'tuple', 'plain') else []), *(n for a in op.schema.arguments if a.in_c for n in a.names())]
+        self.code.append(f'''{op.declaration("td_nested_" + body)};
+static {op.declaration("nested_" + op.c, ["td_keyset keys"])}
+{{
+    (void)keys;
+    return td_nested_{body}({", ".join(args)});
+}}
+''')
+        return [('TD_KEY_PARTS', 'TD_LAYOUT_KERNEL', f'nested_{op.c}') if word == 'kernel' else
+                ('TD_KEY_NESTED', 'TD_LAYOUT_KERNEL_ANYWHERE', f'nested_{op.c}')]
 
     def layout_kernel(self, op):
         base = op.parent or op

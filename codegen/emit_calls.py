@@ -48,7 +48,9 @@ class Prototypes:
             params = [p for a in op.schema.arguments if a.in_c for p in a.parameters()]
             outs = [f'td_tensor *out{i}' for i in range(len(op.schema.results))]
             self.add(f'td_out_check_{op.c}', f'int td_out_check_{op.c}({", ".join([*params, *outs])});')
-        if 'kernel' in of_layouts(op).values():
+        if of_layouts(op).get('nested') in ('kernel', 'below'):
+            self.add('td_nested_' + body, op.declaration('td_nested_' + body) + ';')
+        if any(word == 'kernel' and layout != 'nested' for layout, word in of_layouts(op).items()):
             self.add('td_sparse_' + body, op.declaration('td_sparse_' + body) + ';')
             if 'sparse_into' in op.entry:
                 self.add(f'td_sparse_{body}_into', f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *op.parameters()])});')

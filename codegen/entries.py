@@ -197,8 +197,10 @@ def c_name(schema):
 
 # Of `layouts:` in an entry: the keys that a name stands for, and what may be said of them.
 LAYOUT_KEYS = {'sparse': ('TD_KEY_SPARSE', 'TD_KEY_COMPRESSED'), 'sparse_coo': ('TD_KEY_SPARSE',), 'sparse_compressed': ('TD_KEY_COMPRESSED',),
-               'any': ('TD_KEY_DENSE',)}
-LAYOUT_PATTERNS = {'values': 'TD_LAYOUT_VALUES', 'elements': 'TD_LAYOUT_ELEMENTS', 'parts': 'TD_LAYOUT_EACH_PART'}
+               'nested': ('TD_KEY_PARTS',), 'any': ('TD_KEY_DENSE',)}
+LAYOUT_PATTERNS = {'values': 'TD_LAYOUT_VALUES', 'elements': 'TD_LAYOUT_ELEMENTS', 'parts': 'TD_LAYOUT_EACH_PART',
+                   'rows': 'TD_LAYOUT_ROWS', 'dims': 'TD_LAYOUT_DIMS', 'reduced': 'TD_LAYOUT_REDUCED'}
+OF_NESTED = 'rows', 'dims', 'reduced'
 
 
 def of_layouts(op):
@@ -206,7 +208,8 @@ def of_layouts(op):
     said = (op.parent or op).entry.get('layouts') or {}
     said = {'any': said} if isinstance(said, str) else said
     for layout, word in said.items():
-        if layout not in LAYOUT_KEYS or word not in (*LAYOUT_PATTERNS, 'same', *(('kernel',) if layout != 'any' else ())):
+        patterns = ('values', *OF_NESTED, 'below') if layout == 'nested' else [word for word in LAYOUT_PATTERNS if word not in OF_NESTED]
+        if layout not in LAYOUT_KEYS or word not in (*patterns, 'same', *(('kernel',) if layout != 'any' else ())):
             raise EntryError(f'{op.family}: {op.schema.full_name}: layouts: no {word!r} for {layout!r}')
     return said
 

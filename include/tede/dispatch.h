@@ -7,7 +7,7 @@
  *   bits  0..11   devices: CPU, Meta, CUDA, OpenCL, then those that are loaded: <tede/device.h>
  *   bits 12..22   layouts: strided, then those that are registered: <tede/layout.h>; each has a slot per device
  *   bit  23       a dtype of a plug-in (td_dtype_register); as a layout
- *   bits 24..34   what happens around a kernel, innermost first */
+ *   bits 24..36   what happens around a kernel, innermost first */
 #ifndef TEDE_DISPATCH_H
 #define TEDE_DISPATCH_H
 #include <tede/base.h>
@@ -23,13 +23,16 @@ typedef enum td_key {
     /* 0..11: td_device_type */
     TD_KEY_DENSE = 12,
     TD_KEY_SPARSE, TD_KEY_COMPRESSED,       /* COO; CSR, CSC, BSR and BSC */
+    TD_KEY_NESTED,                          /* jagged, and nested tensors whose parts are strided */
     TD_KEY_LAYOUTS,                         /* the first for layouts that are registered at run time: td_layout_key */
     TD_KEY_DTYPE = 23,                      /* formats (complex32, float8, ...) and all dtypes of plug-ins */
     /* Python's __torch_dispatch__ is the innermost: it sees what the others make of a call. */
     TD_KEY_PYTHON = 24,
     TD_KEY_UNWRAP,                  /* the lower end of a grad or jvp level: <tede/transforms.h> */
     TD_KEY_UNALIGNED,               /* elements lie where their type mustn't be read */
-    TD_KEY_NEGATIVE, TD_KEY_CONJUGATE, TD_KEY_AUTOGRAD, TD_KEY_FORWARD_AD, TD_KEY_PROFILER, TD_KEY_TRACING,
+    TD_KEY_NEGATIVE, TD_KEY_CONJUGATE, TD_KEY_AUTOGRAD, TD_KEY_FORWARD_AD,
+    TD_KEY_PARTS,                   /* a layout whose operators are calls on its parts, which record the gradients: TD_LAYOUT_BY_PARTS */
+    TD_KEY_PROFILER, TD_KEY_TRACING,
     TD_KEY_AUTOCAST, TD_KEY_FUNCTIONALIZE, TD_KEY_TRANSFORMS,
     TD_KEYS = 40, TD_KEY_AROUND = TD_KEY_PYTHON,    /* the first of those that run around kernels */
 } td_key;
@@ -73,7 +76,7 @@ typedef struct td_value {
 } td_value;
 /* An argument that isn't there (int? = None, ...) has kind TD_VALUE_NONE. */
 
-typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_SPARSE_CSC, TD_SPARSE_BSR, TD_SPARSE_BSC,
+typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_SPARSE_CSC, TD_SPARSE_BSR, TD_SPARSE_BSC, TD_JAGGED,
                          TD_LAYOUTS_KNOWN,      /* numbers from here on are for those that are registered */
                          TD_LAYOUTS = 32 } td_layout;
 typedef enum td_memory_format { TD_CONTIGUOUS_FORMAT, TD_PRESERVE_FORMAT, TD_CHANNELS_LAST, TD_CHANNELS_LAST_3D,

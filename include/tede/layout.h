@@ -26,6 +26,9 @@ enum { TD_LAYOUT_PARTS = 8 };                    /* at most */
 enum {
     TD_LAYOUT_ZEROS = 1,                         /* elements that no part holds are zeros */
     TD_LAYOUT_SIZE_BELOW = 2,                    /* printed with its size on a separate line */
+    TD_LAYOUT_BY_PARTS = 4,                      /* operators on it are made of operators on its parts, which record the gradients: a
+                                                    fallback on TD_KEY_PARTS has each call before autograd has */
+    TD_LAYOUT_SHOWN_STRIDED = 8,                 /* Python's .layout says strided */
 };
 
 /* Members after `name` may be NULL.  `parts` and `from_parts` go together; from them follow printing, pickling, conversion to other
@@ -51,7 +54,24 @@ typedef struct td_layout_kind {
     td_tensor *(*settled)(td_tensor *x, const char *inplace);
     /* What printing adds at the end: "nnz=3". */
     void       (*describe)(const td_tensor *x, char *text, size_t room);
+    /* The number of elements, where it isn't the product of the sizes: some of them are symbols. */
+    int64_t    (*numel)(const void *fields);
+    /* Whether the elements follow each other in memory, in their order: .is_contiguous(). */
+    bool       (*contiguous)(const void *fields);
+    /* All that printing shows, by calls of put(to, text), in place of parts; `suffix` says what there is of a history, "" if nothing. */
+    int        (*print)(td_tensor *x, const char *suffix, void (*put)(void *to, const char *text), void *to);
 } td_layout_kind;
+
+/* A size that differs between the members of a dimension before it is a symbol, j1 or 2*j1: two such sizes are equal if the members'
+ * sizes come from the same place.  It is stored as a number above all sizes; symbol 0 is a size that can't be named. */
+#define TD_SYMBOL ((int64_t)1 << 62)
+static inline bool    td_size_is_symbol(int64_t size) { return size >= TD_SYMBOL; }
+static inline int64_t td_symbol(int64_t id, int64_t factor) { return TD_SYMBOL | factor << 40 | id; }
+static inline int64_t td_symbol_id(int64_t size) { return size & (((int64_t)1 << 40) - 1); }
+static inline int64_t td_symbol_factor(int64_t size) { return (size ^ TD_SYMBOL) >> 40; }
+/* "j1", "2*j1".  Returns the buffer. */
+typedef char td_symbol_text[28];
+TD_API const char *td_symbol_str(int64_t size, td_symbol_text buffer);
 
 /* The layout's number; -1 with an error if the name is taken or there is no room.  `kind` must stay. */
 TD_API int td_layout_register(const td_layout_kind *kind);

@@ -1614,6 +1614,54 @@ TD_API int td_tensordot_out(td_tensor *self, td_tensor *other, int64_t n_dims_se
 TD_API td_tensor *td_kron(td_tensor *self, td_tensor *other);
 TD_API int td_kron_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 
+/* ==== nested ============================================================================================== */
+
+/* A nested tensor's values, packed; of the strided layout its elements in one dimension. */
+TD_API td_tensor *td__nested_values(td_tensor *self, td_tensor *like);
+/* A nested tensor of like's structure over other values; ragged_idx is its ragged dimension, -1 that of like. */
+TD_API td_tensor *td__nested_with(td_tensor *values, td_tensor *like, int64_t ragged_idx);
+/* A jagged tensor over values; component i are those from offsets[i] on, up to the next offset, or lengths[i] of them. */
+TD_API td_tensor *td__nested_of_jagged(td_tensor *values, td_tensor *offsets, td_tensor *lengths,
+        int64_t ragged_idx, const int64_t *min_seqlen, const int64_t *max_seqlen);
+/* A nested tensor of the strided layout, whose components lie one after the other in the buffer; sizes has a row for each. */
+TD_API td_tensor *td__nested_of_sizes(td_tensor *buffer, td_tensor *sizes);
+/* A nested tensor of the strided layout of copies of tensors, differentiable. */
+TD_API td_tensor *td__nested_tensor_from_tensor_list(int64_t n_list, td_tensor *const *list, td_dtype dtype,
+        td_device device);
+/* A jagged tensor of copies of tensors, differentiable; they differ in one dimension at most. */
+TD_API td_tensor *td__jagged_of_list(int64_t n_list, td_tensor *const *list);
+/* The nested tensor of t's rows, t of (batch, length, features), for which mask, of (batch, length), is true: the first ones of each. */
+TD_API td_tensor *td__nested_tensor_from_mask(td_tensor *t, td_tensor *mask, bool mask_check);
+/* Whether what is true in each row of a mask comes first. */
+TD_API int td__nested_tensor_from_mask_left_aligned(bool *results, td_tensor *t, td_tensor *mask) TD_MUST_USE;
+/* The nested tensor of components, whose sizes are the rows of the second operand, that were padded at their ends. */
+TD_API td_tensor *td__nested_from_padded(td_tensor *padded, td_tensor *cpu_nested_shape_example,
+        bool fuse_transform_0213);
+/* The jagged tensor whose components are the beginnings of a padded tensor's rows. */
+TD_API td_tensor *td__nested_from_padded_tensor(td_tensor *padded, td_tensor *offsets, td_tensor *dummy,
+        int64_t ragged_idx, td_tensor *min_seqlen, td_tensor *max_seqlen, const int64_t *sum_S);
+/* The components of a nested tensor in a strided one, filled up with `padding` at their ends. */
+TD_API td_tensor *td_to_padded_tensor(td_tensor *self, double padding, int64_t n_output_size,
+        const int64_t *output_size);
+/* The components' sizes, a row each. */
+TD_API td_tensor *td__nested_tensor_size(td_tensor *self);
+/* The components' strides, a row each. */
+TD_API td_tensor *td__nested_tensor_strides(td_tensor *self);
+/* Where the components begin in memory. */
+TD_API td_tensor *td__nested_tensor_storage_offsets(td_tensor *self);
+/* A nested tensor's values. */
+TD_API td_tensor *td__nested_get_values(td_tensor *self);
+/* Where the components of a jagged tensor begin among its values, and where the last one ends. */
+TD_API td_tensor *td__nested_get_offsets(td_tensor *self);
+/* The lengths of a jagged tensor's components, which leave values out; an empty tensor if they leave out none. */
+TD_API td_tensor *td__nested_get_lengths(td_tensor *self);
+/* The dimension in which a jagged tensor's components differ. */
+TD_API int td__nested_get_ragged_idx(int64_t *results, td_tensor *self) TD_MUST_USE;
+/* The least length of a component. */
+TD_API td_tensor *td__nested_get_min_seqlen(td_tensor *self);
+/* The greatest length of a component. */
+TD_API td_tensor *td__nested_get_max_seqlen(td_tensor *self);
+
 /* ==== nn ================================================================================================== */
 
 /* ``exp(self)`` divided by its sum along a dimension, computed so that nothing overflows. */

@@ -129,6 +129,8 @@ PyObject *td_py_layout(int layout);                         /* borrowed */
 PyObject *td_py_memory_format(int format);                  /* borrowed */
 PyObject *td_py_device(td_device device);                   /* new */
 PyObject *td_py_size(int ndim, const int64_t *sizes);       /* new */
+PyObject *td_py_long_of_size(int64_t size);                 /* new: an int, or a SymInt */
+extern PyTypeObject td_py_SymInt;
 /* A dtype object, or one of Python's types float, int, bool, complex; false if it is neither (no error set). */
 bool td_py_as_dtype(PyObject *o, td_dtype *dtype);
 bool td_py_as_layout(PyObject *o, int64_t *layout);         /* false: it is none, or, with an exception, one that no tensor has */

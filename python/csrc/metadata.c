@@ -80,12 +80,21 @@ PyObject *td_py_strides(PyObject *self)
         return numbers(self, "sym_stride", td_tensor_strides(x));
     PyObject *all = PyTuple_New(td_tensor_ndim(x));
     for (int i = 0; i < td_tensor_ndim(x) && all; i++)
-        PyTuple_SET_ITEM(all, i, PyLong_FromLongLong(td_tensor_strides(x)[i]));
+        PyTuple_SET_ITEM(all, i, td_py_long_of_size(td_tensor_strides(x)[i]));
     return all;
+}
+/* Its members are of several shapes, which a layout that is shown as strided has no symbol for. */
+static bool has_no_shape(const td_tensor *x)
+{
+    const int layout = td_tensor_layout(x);
+    const td_layout_kind *kind = TD_UNLIKELY(layout != TD_STRIDED) ? td_layout_describe(layout) : NULL;
+    return kind && kind->flags & TD_LAYOUT_SHOWN_STRIDED;
 }
 PyObject *td_py_shape(PyObject *self)
 {
     td_tensor *x = td_py_x(self);
+    if (has_no_shape(x))
+        return PyErr_Format(PyExc_RuntimeError, "Internal error: NestedTensorImpl doesn't support sizes. Please file an issue."), NULL;
     if (!td_py_queries(self, TD_PY_QUERIES_SIZES))
         return td_py_size(td_tensor_ndim(x), td_tensor_sizes(x));
     PyObject *all = numbers(self, "sym_size", td_tensor_sizes(x));
@@ -106,6 +115,9 @@ int td_py_contiguous(PyObject *self, PyObject *format)
             return is;
     }
     td_tensor *x = td_py_x(self);
+    const td_layout_kind *kind = td_layout_describe(td_tensor_layout(x));
+    if (kind && kind->contiguous)
+        return kind->contiguous(td_tensor_fields(x));
     if (code != TD_CHANNELS_LAST && code != TD_CHANNELS_LAST_3D)
         return td_tensor_is_contiguous(x);
     int rank = code == TD_CHANNELS_LAST ? 4 : 5;
@@ -134,10 +146,16 @@ int td_py_device_of(PyObject *self, td_device *device)
     Py_XDECREF(answer);
     return found > 0 ? 0 : -1;
 }
+static int shown_layout(const td_tensor *x)
+{
+    const int layout = td_tensor_shown_layout(x);
+    const td_layout_kind *kind = layout == TD_STRIDED ? NULL : td_layout_describe(layout);
+    return kind && kind->flags & TD_LAYOUT_SHOWN_STRIDED ? TD_STRIDED : layout;
+}
 int td_py_layout_of(PyObject *self)
 {
     if (!td_py_queries(self, TD_PY_QUERIES_LAYOUT))
-        return (int)td_tensor_shown_layout(td_py_x(self));
+        return shown_layout(td_py_x(self));
     PyObject *answer = query(self, "prim", "layout", "default", NULL);
     int64_t code = -1;
     if (answer && !td_py_as_layout(answer, &code) && !PyErr_Occurred())

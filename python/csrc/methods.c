@@ -2,6 +2,7 @@
  * (tede/_tensor.py). */
 #include "calls_csrc_methods.h"
 #include "binding.h"
+#include <tede/layout.h>
 #include <tede/transforms.h>
 #include <tede/autograd_nodes.h>
 
@@ -89,6 +90,12 @@ static PyObject *item_of(PyObject *tuple, Py_ssize_t i)
     Py_XDECREF(tuple);
     return item;
 }
+static PyObject *size_of(int64_t size, int dim)
+{
+    if (TD_UNLIKELY(td_size_is_symbol(size)) && !td_symbol_id(size))
+        return PyErr_Format(PyExc_RuntimeError, "Given dimension %d is irregular and does not have a size.", dim), NULL;
+    return td_py_long_of_size(size);
+}
 static PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     OVERRIDDEN_CALL("size");
@@ -97,7 +104,7 @@ static PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t nargs, P
         return PyErr_Occurred() ? NULL : td_py_shape(self);
     int ndim = td_py_dim(self), dim = ndim < 0 ? -1 : dimension("size", which, ndim);
     if (dim >= 0 && !td_py_queries(self, TD_PY_QUERIES_SIZES))
-        return PyLong_FromLongLong(td_tensor_sizes(td_py_x(self))[dim]);
+        return size_of(td_tensor_sizes(td_py_x(self))[dim], dim);
     return dim < 0 ? NULL : item_of(td_py_shape(self), dim);
 }
 static PyObject *stride(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)

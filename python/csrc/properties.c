@@ -349,6 +349,13 @@ static PyObject *is_layout(PyObject *self, void *check)
     int layout = td_py_layout_of(self);
     return layout < 0 ? NULL : PyBool_FromLong(layout == q->kind);
 }
+static PyObject *is_nested(PyObject *self, void *unused)
+{
+    (void)unused;
+    if (td_py_taken_over(self))
+        return td_py_override_getter("is_nested", self);
+    return PyBool_FromLong((td_tensor_keys(td_py_x(self)) & TD_KEYSET(TD_KEY_NESTED)) != 0);
+}
 #define IS_DEVICE(name, kind) {name, is_device, NULL, NULL, &(KindCheck){name, kind}}
 #define IS_LAYOUT(name, kind) {name, is_layout, NULL, NULL, &(KindCheck){name, kind}}
 GETTER(__array_priority__)
@@ -412,7 +419,7 @@ PyGetSetDef td_py_getset[] = {
     IS_LAYOUT("is_sparse_csr", TD_SPARSE_CSR),
     IS_DEVICE("is_quantized", -1),
     IS_DEVICE("is_mkldnn", -1),
-    IS_DEVICE("is_nested", -1),
+    {"is_nested", is_nested, NULL, NULL, NULL},
     IS_DEVICE("is_xla", -1),
     IS_DEVICE("is_xpu", -1),
     IS_DEVICE("is_ipu", -1),

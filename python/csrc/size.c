@@ -1,5 +1,42 @@
 /* tede.Size: a tuple of ints that knows the number of elements.  Slices, sums and products stay Sizes. */
 #include "binding.h"
+#include <tede/layout.h>
+
+/* A size that is a symbol (<tede/layout.h>) is an int to whoever passes it on, and shows, and multiplies, as the symbol. */
+static PyObject *symbol_repr(PyObject *self)
+{
+    td_symbol_text text;
+    const long long size = PyLong_AsLongLong(self);
+    if (size == -1 && PyErr_Occurred())
+        return NULL;
+    return td_size_is_symbol(size) ? PyUnicode_FromString(td_symbol_str(size, text)) : PyLong_Type.tp_repr(self);
+}
+static PyObject *symbol_multiply(PyObject *a, PyObject *b)
+{
+    PyObject *symbol = Py_IS_TYPE(a, &td_py_SymInt) ? a : b, *factor = symbol == a ? b : a;
+    int overflow;
+    if (!PyLong_Check(factor))
+        Py_RETURN_NOTIMPLEMENTED;
+    const long long size = PyLong_AsLongLong(symbol), times = PyLong_AsLongLongAndOverflow(factor, &overflow);
+    if ((size == -1 || times == -1) && PyErr_Occurred())
+        return NULL;
+    if (!td_size_is_symbol(size) || overflow || times < 1 || td_size_is_symbol(times) || times > (1 << 20) / td_symbol_factor(size))
+        return PyErr_Format(PyExc_RuntimeError, "%R * %R: a symbolic size is multiplied with small positive numbers only", a, b), NULL;
+    return td_py_long_of_size(td_symbol(td_symbol_id(size), td_symbol_factor(size) * times));
+}
+static PyNumberMethods symbol_number = {.nb_multiply = symbol_multiply};
+PyTypeObject td_py_SymInt = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede.SymInt",
+    .tp_doc = "A size that differs between the members of a batch, of a nested tensor: j1.",
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_repr = symbol_repr,
+    .tp_str = symbol_repr,
+    .tp_as_number = &symbol_number,
+};
+PyObject *td_py_long_of_size(int64_t size)
+{
+    return TD_LIKELY(!td_size_is_symbol(size)) ? PyLong_FromLongLong(size) : PyObject_CallFunction((PyObject *)&td_py_SymInt, "L", (long long)size);
+}
 
 /* Sizes come and go with every x.shape, so a few short ones of each length are kept. */
 enum { KEPT_NDIM = 6, KEPT = 16 };
@@ -26,7 +63,7 @@ PyObject *td_py_size(int ndim, const int64_t *sizes)
         size = (PyObject *)PyObject_GC_NewVar(PyTupleObject, &td_py_Size, ndim);
     }
     for (int i = 0; size && i < ndim; i++) {
-        PyObject *n = PyLong_FromLongLong(sizes[i]);
+        PyObject *n = td_py_long_of_size(sizes[i]);
         PyTuple_SET_ITEM(size, i, n);
         if (!n) {
             while (++i < ndim)
@@ -146,6 +183,9 @@ PyTypeObject td_py_Size = {
 
 int td_py_size_init(PyObject *module)
 {
+    td_py_SymInt.tp_base = &PyLong_Type;
+    if (PyType_Ready(&td_py_SymInt) < 0 || PyModule_AddObjectRef(module, "SymInt", (PyObject *)&td_py_SymInt) < 0)
+        return -1;
     td_py_Size.tp_base = &PyTuple_Type;
     td_py_Size.tp_free = size_free;
     size_sequence.sq_item = PyTuple_Type.tp_as_sequence->sq_item;

@@ -46,8 +46,6 @@ PyObject *td_py_memory_format(int format)
     return format >= 0 && format < 4 ? formats[format] : Py_None;
 }
 
-/* What programs compare layouts with, and no tensor has. */
-static const char *const reserved_layouts[] = {"jagged"};
 static const char *const format_names[4] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
 
 static const char *enum_name(PyObject *self)
@@ -56,7 +54,7 @@ static const char *enum_name(PyObject *self)
     if (Py_IS_TYPE(self, &td_py_dtype_type))
         return code < RESERVED ? td_dtype_name(code) : reserved[code - RESERVED].name;
     if (Py_IS_TYPE(self, &td_py_layout_type))
-        return code < RESERVED ? td_layout_name(code) : reserved_layouts[code - RESERVED];
+        return td_layout_name(code);
     return format_names[code];
 }
 static PyObject *enum_repr(PyObject *self)
@@ -146,9 +144,7 @@ bool td_py_as_layout(PyObject *o, int64_t *layout)
     if (!Py_IS_TYPE(o, &td_py_layout_type))
         return false;
     *layout = ((EnumObject *)o)->code;
-    if (*layout < RESERVED)
-        return true;
-    return PyErr_Format(PyExc_NotImplementedError, "tede has no tensors of layout %s", reserved_layouts[*layout - RESERVED]), false;
+    return true;
 }
 
 bool td_py_as_dtype(PyObject *o, td_dtype *dtype)
@@ -641,12 +637,6 @@ int td_py_types_init(PyObject *module)
     for (int code = 0; code < TD_LAYOUTS_KNOWN; code++)
         if (add_enum(module, &td_py_layout_type, layouts, code, (const char *[]){td_layout_name(code), NULL}) < 0)
             return -1;
-    static PyObject *absent[sizeof reserved_layouts / sizeof *reserved_layouts];
-    for (int i = 0; i < (int)(sizeof absent / sizeof *absent); i++) {
-        if (add_enum(module, &td_py_layout_type, absent, i, (const char *[]){reserved_layouts[i], NULL}) < 0)
-            return -1;
-        ((EnumObject *)absent[i])->code = RESERVED + i;
-    }
     for (int code = 0; code < 4; code++)
         if (add_enum(module, &td_py_memory_format_type, formats, code, (const char *[]){format_names[code], NULL}) < 0)
             return -1;

@@ -177,7 +177,7 @@ static PyObject *key_names(PyObject *m, PyObject *unused)
     static const struct { int bit; const char *name; } keys[] = {
         {TD_CPU, "CPU"}, {TD_META, "Meta"}, {TD_CUDA, "CUDA"}, {TD_OPENCL, "OpenCL"}, {TD_KEY_DENSE, "Dense"},
         {TD_KEY_UNWRAP, "Unwrap"}, {TD_KEY_UNALIGNED, "Unaligned"}, {TD_KEY_NEGATIVE, "Negative"},
-        {TD_KEY_CONJUGATE, "Conjugate"}, {TD_KEY_AUTOGRAD, "Autograd"}, {TD_KEY_FORWARD_AD, "ForwardAD"},
+        {TD_KEY_CONJUGATE, "Conjugate"}, {TD_KEY_AUTOGRAD, "Autograd"}, {TD_KEY_FORWARD_AD, "ForwardAD"}, {TD_KEY_PARTS, "Parts"},
         {TD_KEY_PROFILER, "Profiler"}, {TD_KEY_TRACING, "Tracing"}, {TD_KEY_AUTOCAST, "Autocast"}, {TD_KEY_FUNCTIONALIZE, "Functionalize"}, {TD_KEY_TRANSFORMS, "Transforms"},
         {TD_KEY_PYTHON, "Python"},
     };

@@ -287,7 +287,7 @@ def __deepcopy__(self, memo):
     from copyreg import _slotnames
     from tede._utils import is_wrapper
     wrapper = is_wrapper(self)
-    if wrapper or self.is_meta or self.is_conj() or self.is_neg() or self.layout is not _C.strided:
+    if wrapper or self.is_meta or self.is_conj() or self.is_neg() or self.layout is not _C.strided or self.is_nested:
         copy = (self if wrapper else self.detach()).clone()
         if type(copy) is not type(self) and not wrapper:
             copy = Tensor._make_subclass(type(self), copy)
@@ -553,7 +553,7 @@ for _name, _what in (
         *((name, "no quantized dtypes") for name in (
             "int_repr", "q_scale", "q_zero_point", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
             "qscheme")),
-        ("to_mkldnn", "no opaque layouts"), ("to_padded_tensor", "no nested tensors"),
+        ("to_mkldnn", "no opaque layouts"),
         ("ipu", "no such device"), ("mtia", "no such device"),
         ("xpu", "no such device")):
     _lacks(_name, _what)
@@ -564,6 +564,21 @@ del _name, _what
 def dequantize(self):
     """A floating point tensor: self, unless it is quantized."""
     return self.to(_C.float32)
+
+
+# ---- nested tensors
+
+@method
+def offsets(self):
+    """Where the components of a jagged tensor begin among its values, and where the last one ends."""
+    return _C._operators["_nested_get_offsets"](self)
+
+
+@method
+def lengths(self):
+    """The lengths of a jagged tensor's components if they leave values out, else None."""
+    found = _C._operators["_nested_get_lengths"](self)
+    return found if found.numel() or not self.size(0) else None
 
 
 # ---- older methods
@@ -674,7 +689,7 @@ def _refuse(name):
 
 
 for _name in ("_addmm_activation _autocast_to_full_precision _autocast_to_reduced_precision _dimI _dimV _is_zerotensor _lazy_clone "
-              "_nested_tensor_size _nested_tensor_storage_offsets _nested_tensor_strides _philox_normal_ _philox_uniform_ "
+              "_philox_normal_ _philox_uniform_ "
               "_sparse_mask_projection _to_dense _to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr "
               "slice_inverse").split():
     if not hasattr(Tensor, _name):

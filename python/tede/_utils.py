@@ -174,6 +174,14 @@ def _rebuild_sparse_tensor(layout, data):
     return tede.sparse_compressed_tensor(*data, layout=layout)
 
 
+def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
+    """A nested tensor of the strided layout: of components that lie anywhere in the buffer."""
+    parts = [buffer.as_strided(tuple(size), tuple(step), int(at)) for size, step, at in zip(sizes.tolist(), strides.tolist(), storage_offsets)]
+    if parts:
+        return _C._operators["_nested_tensor_from_tensor_list"](parts)
+    return _C._operators["_nested_of_sizes"](buffer, sizes)
+
+
 def _rebuild_layout_tensor(layout, size, parts, requires_grad):
     """A tensor of a layout from outside, of its parts."""
     kind = _C._registered(layout)
@@ -216,6 +224,11 @@ def _reduce_tensor(x):
     if is_wrapper(x) and type(x).__torch_dispatch__ is not Tensor.__torch_dispatch__:
         return _rebuild_wrapper_subclass, (type(x), x.dtype, tuple(x.size()), x.stride(), x.storage_offset(), x.layout, x.device,
                                            x.requires_grad)
+    if x.is_nested:
+        if x.layout is _C.strided:
+            return _rebuild_nested_tensor, (x.detach().values(), x._nested_tensor_size(), x._nested_tensor_strides(), x._nested_tensor_storage_offsets())
+        from tede.nested._internal.nested_tensor import reduce
+        return reduce(x)
     if x.layout is not _C.strided:
         if x.layout not in (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc):
             parts = tuple((name, part) for name, part, _ in _C._layout_parts(x))
@@ -253,6 +266,8 @@ def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, 
 
 def _rebuild_from_type_v2(func, new_type, args, state):
     x = func(*args)
+    if not issubclass(new_type, Tensor):        # a class that PyTorch has for a layout
+        return x
     if type(x) is not new_type:
         x = x.as_subclass(new_type)
     if getattr(type(x), "__setstate__", Tensor.__setstate__) is not Tensor.__setstate__:

@@ -106,16 +106,19 @@ def _get_allowed_globals():
     """Name -> what it stands for, made on first use."""
     if not _table:
         from tede import _storage, _utils
+        from tede.nested._internal import nested_tensor as jagged
         _table.update({
             "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "_codecs.encode": _encode,
             "builtins.bytearray": _bytearray, "builtins.set": set, "builtins.complex": complex,
             "torch.Size": _C.Size, "torch.Tensor": _C.Tensor, "torch.device": _C.device,
             "torch.nn.parameter.Parameter": Parameter, "torch.serialization._get_layout": _get_layout,
             "torch._tensor._rebuild_from_type_v2": _utils._rebuild_from_type_v2,
+            "torch.nested._internal.nested_tensor._rebuild_njt": jagged._rebuild_njt,
+            "torch.nested._internal.nested_tensor.NestedTensor": jagged.NestedTensor,
             "torch.storage.UntypedStorage": _storage.UntypedStorage, "torch.UntypedStorage": _storage.UntypedStorage,
             "torch.storage.TypedStorage": _storage.TypedStorage})
         for name in ("_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2",
-                     "_rebuild_tensor_v3", "_rebuild_sparse_tensor", "_rebuild_layout_tensor", "_rebuild_meta_tensor_no_storage",
+                     "_rebuild_tensor_v3", "_rebuild_sparse_tensor", "_rebuild_layout_tensor", "_rebuild_nested_tensor", "_rebuild_meta_tensor_no_storage",
                      "_rebuild_device_tensor_from_numpy", "_rebuild_device_tensor_from_cpu_tensor", "_rebuild_wrapper_subclass"):
             _table["torch._utils." + name] = getattr(_utils, name)
         for name, value in vars(_C).items():

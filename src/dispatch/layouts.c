@@ -16,7 +16,7 @@ const td_layout_kernel *td_layout_pattern_of(const td_op *op, int slot)
     if (!kind || !kind->parts)
         return NULL;
     for (const td_layout_kernel *of = op->of_layouts; of->key; of++)
-        if (of->pattern != TD_LAYOUT_KERNEL && (of->key == key || of->key == TD_KEY_DENSE) &&
+        if (of->pattern != TD_LAYOUT_KERNEL && of->pattern != TD_LAYOUT_KERNEL_ANYWHERE && (of->key == key || of->key == TD_KEY_DENSE) &&
             (of->pattern == TD_LAYOUT_EACH_PART || kind->flags & TD_LAYOUT_ZEROS))
             return of;
     return NULL;

@@ -132,7 +132,7 @@ bool td_is_plain(const td_tensor *x) { return td_mask(x->keys) < TD_KEYSET(TD_KE
 
 static const char *slot_title(int slot, char *buffer, size_t size)
 {
-    static const char *const around[] = {"Python", "Unwrap", "Unaligned", "Negative", "Conjugate", "Autograd", "ForwardAD", "Profiler",
+    static const char *const around[] = {"Python", "Unwrap", "Unaligned", "Negative", "Conjugate", "Autograd", "ForwardAD", "Parts", "Profiler",
                                          "Tracing", "Autocast", "Functionalize", "Transforms", "Promotion"};
     static const char *const devices[] = {"CPU", "Meta", "CUDA", "OpenCL"};
     if (slot < 16) {
@@ -171,7 +171,8 @@ static td_kernel own_kernel(const td_op *op, int slot)
     td_kernel *layouts = __atomic_load_n(&op->layouts, __ATOMIC_ACQUIRE);
     td_kernel kernel = layouts ? __atomic_load_n(&layouts[slot], __ATOMIC_ACQUIRE) : NULL;
     for (const td_layout_kernel *of = kernel ? NULL : op->of_layouts; of && of->key; of++)
-        if (of->pattern == TD_LAYOUT_KERNEL && (of->key == TD_KEY_DENSE ? slot < td_key_slot(TD_KEY_DTYPE, 0) : slot == td_key_slot(of->key, TD_CPU)))
+        if (of->pattern == TD_LAYOUT_KERNEL_ANYWHERE ? slot - (slot - 16) % TD_DEVICE_TYPES == td_key_slot(of->key, 0)
+            : of->pattern == TD_LAYOUT_KERNEL && (of->key == TD_KEY_DENSE ? slot < td_key_slot(TD_KEY_DTYPE, 0) : slot == td_key_slot(of->key, TD_CPU)))
             return of->kernel;
     return kernel;
 }

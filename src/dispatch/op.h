@@ -45,9 +45,14 @@ typedef enum td_tangents {
 /* What an operator does for a layout other than strided, from `layouts:` of its entry. */
 typedef enum td_layout_pattern {
     TD_LAYOUT_KERNEL,               /* a kernel on the CPU */
+    TD_LAYOUT_KERNEL_ANYWHERE,      /* a kernel that calls operators: on any device */
     TD_LAYOUT_VALUES,               /* itself, on the values of a tensor that is settled (sums of functions aren't functions of sums) */
     TD_LAYOUT_ELEMENTS,             /* ... of any tensor: it is linear */
     TD_LAYOUT_EACH_PART,            /* itself, on each part; a dtype is for the values alone */
+    /* Of layouts on TD_KEY_PARTS, whose fallback acts on them. */
+    TD_LAYOUT_ROWS,                 /* itself, on the values, of which other operands are no part */
+    TD_LAYOUT_DIMS,                 /* itself, on the values, whose dimensions are numbered otherwise */
+    TD_LAYOUT_REDUCED,              /* ... and a dimension that is named goes, or becomes 1 */
 } td_layout_pattern;
 typedef struct td_layout_kernel {
     uint8_t   key;                  /* of one layout, or TD_KEY_DENSE for what holds for all */

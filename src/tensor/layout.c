@@ -9,7 +9,8 @@
 #include "tensor/masks.h"
 
 /* Names that are known before somebody registers them, with the numbers of td_layout. */
-static const char *const known[TD_LAYOUTS_KNOWN] = {"strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"};
+static const char *const known[TD_LAYOUTS_KNOWN] = {"strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc",
+                                                  "jagged"};
 
 static const td_layout_kind *kinds[TD_LAYOUTS];
 static uint8_t               keys_of[TD_LAYOUTS];            /* set before the kind is shown */
@@ -125,7 +126,8 @@ static void destroy(void *extra)
 static td_tensor *over(td_layout_record *record, int ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {
     const bool inference = td_masks_now.inference;
-    td_keyset keys = TD_KEYSET(keys_of[record->layout]) | TD_KEYSET(device.type);
+    td_keyset keys = TD_KEYSET(keys_of[record->layout]) | TD_KEYSET(device.type) |
+                     (record->kind->flags & TD_LAYOUT_BY_PARTS ? TD_KEYSET(TD_KEY_PARTS) : 0);
     td_tensor *x = td_head_new(ndim, dtype, device, keys | (inference ? TD_KEYSET(TD_KEY_AUTOGRAD) : 0),
                                inference ? TD_FLAG_INFERENCE : 0);
     uint32_t *version = x ? td_version_new(0) : NULL;      /* there is no storage to keep it */
@@ -135,7 +137,7 @@ static td_tensor *over(td_layout_record *record, int ndim, const int64_t *sizes,
     }
     x->own_version = version;
     x->extra = record;
-    x->numel = td_numel_checked(ndim, sizes);
+    x->numel = record->kind->numel ? record->kind->numel(record->own) : td_numel_checked(ndim, sizes);
     for (int d = 0; d < ndim; d++) {
         x->sizes[d] = sizes[d];
         x->strides[d] = 0;
@@ -173,9 +175,9 @@ td_tensor *td_tensor_with_layout(int layout, void *own, int64_t ndim, const int6
     const td_layout_kind *kind = kind_of(layout);
     if (!kind)
         return td_fail(TD_E_VALUE, "%d is no layout that was registered", layout);
-    if ((unsigned)dtype >= TD_DTYPES || td_check_sizes(ndim, sizes))
+    if ((unsigned)dtype >= TD_DTYPES || (!kind->numel && td_check_sizes(ndim, sizes)))
         return td_fail(TD_E_VALUE, "a tensor of layout %s: not a dtype, or not sizes", kind->name);
-    if (td_numel_checked((int)ndim, sizes) < 0)
+    if (!kind->numel && td_numel_checked((int)ndim, sizes) < 0)
         return td_fail(TD_E_RUNTIME, "a tensor of layout %s: the number of elements overflows", kind->name);
     td_layout_record *record = td_mem_alloc(sizeof *record);
     if (!record)

@@ -447,6 +447,31 @@ static int put_parts(string *s, const td_layout_part *parts, int n, int64_t inde
     return 0;
 }
 
+/* What is said of x's history; the buffer. */
+static const char *history(td_tensor *x, char *text, size_t size)
+{
+    td_print_suffix *suffix = __atomic_load_n(&suffix_hook, __ATOMIC_ACQUIRE);
+    text[0] = 0;
+    if (suffix)
+        suffix(x, text, size);
+    else if (x->flags & TD_FLAG_REQUIRES_GRAD)
+        strcpy(text, "requires_grad=True");
+    return text;
+}
+
+static void put_to(void *to, const char *text) { put_text(to, text); }
+
+static char *by_kind(const td_layout_kind *kind, td_tensor *x)
+{
+    char text[256];
+    string s = new_string();
+    if (kind->print(x, history(x, text, sizeof text), put_to, &s)) {
+        td_string_free(finish(&s));
+        return NULL;
+    }
+    return finish(&s);
+}
+
 char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
 {
     if (!x)
@@ -455,6 +480,8 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
     char name[32], text[256] = "";
     /* What is elsewhere, or laid out otherwise, is shown by a copy. */
     const td_layout_kind *kind = td_layout_describe(td_tensor_layout(x));
+    if (kind && kind->print && !contents)
+        return by_kind(kind, x);
     td_layout_part parts[TD_LAYOUT_PARTS];
     const int n_parts = kind && kind->parts ? kind->parts(x, parts) : 0;
     if (n_parts < 0)
@@ -539,12 +566,7 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         put_suffix(&t, text);
         text[0] = 0;
     }
-    td_print_suffix *suffix = __atomic_load_n(&suffix_hook, __ATOMIC_ACQUIRE);
-    if (suffix)
-        suffix(x, text, sizeof text);
-    else if (x->flags & TD_FLAG_REQUIRES_GRAD)
-        strcpy(text, "requires_grad=True");
-    if (text[0])
+    if (*history(x, text, sizeof text))
         put_suffix(&t, text);
     put_text(&s, ")");
     td_tensor_release(shown);

@@ -2,6 +2,7 @@
  *
  * See Note [Views] in tensor.h for what a view remembers. */
 #include <tede/foreign.h>
+#include <tede/layout.h>
 #include "tensor/head.h"
 #include "tensor/masks.h"
 #include "tensor/position.h"
@@ -89,14 +90,25 @@ int td_check_in_storage(const td_storage *s, int64_t offset, int ndim, const int
                     text, more, offset, itemsize, end, s->nbytes);
 }
 
+const char *td_symbol_str(int64_t size, td_symbol_text buffer)
+{
+    const int64_t factor = td_symbol_factor(size), id = td_symbol_id(size);
+    if (factor == 1)
+        snprintf(buffer, sizeof(td_symbol_text), "j%" PRId64, id);
+    else
+        snprintf(buffer, sizeof(td_symbol_text), "%" PRId64 "*j%" PRId64, factor, id);
+    return buffer;
+}
+
 const char *td_shape_str(int ndim, const int64_t *sizes, td_shape_text buffer)
 {
     enum { ROOM = sizeof(td_shape_text) - 8 };      /* for ", ...]" */
     int at = 0;
     buffer[at++] = '[';
     for (int d = 0; d < ndim; d++) {
-        char number[24];
-        int length = snprintf(number, sizeof number, "%s%" PRId64, d ? ", " : "", sizes[d]);
+        char number[32];
+        int length = !td_size_is_symbol(sizes[d]) ? snprintf(number, sizeof number, "%s%" PRId64, d ? ", " : "", sizes[d])
+                                                  : snprintf(number, sizeof number, "%s%s", d ? ", " : "", td_symbol_str(sizes[d], (td_symbol_text){0}));
         if (at + length > ROOM) {
             at += snprintf(buffer + at, 8, ", ...");
             break;

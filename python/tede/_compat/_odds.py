@@ -1,5 +1,6 @@
 """Names of PyTorch's package that programs ask for, or look at with isinstance, and that say little here."""
 import tede
+from tede import _C
 from tede._compat import fill as _fill
 
 
@@ -10,7 +11,7 @@ class _Open:
         raise NotImplementedError(f"torch.{type(self).__name__}: sizes are plain numbers here, no tracer leaves them open")
 
 
-SymInt = type("SymInt", (_Open,), {"__module__": "torch", "__doc__": "A whole number that a tracer leaves open: never made here."})
+SymInt = _C.SymInt
 SymFloat = type("SymFloat", (_Open,), {"__module__": "torch", "__doc__": "A float that a tracer leaves open: never made here."})
 SymBool = type("SymBool", (_Open,), {"__module__": "torch", "__doc__": "A truth that a tracer leaves open: never made here."})
 

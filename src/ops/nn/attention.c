@@ -339,7 +339,7 @@ td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, 
         td_tensor_release(results[1]);
         if (n == 4)
             return results[0];
-        TD_AUTO td_tensor *lying = results[0], *out = td_make_contiguous(lying);
+        TD_AUTO td_tensor *lying = results[0], *out = td_contiguous(lying);
         if (!out)
             return NULL;
         int64_t sizes[TD_MAX_DIMS];
