@@ -30,7 +30,7 @@ TD_API int td_iterate(int n_out, int n_in, td_tensor *const *operands, const td_
 
 /* Copy with conversion, any strides: dst has src's shape or src broadcasts to it.  No dispatch, no history. */
 TD_API int td_copy_elements(td_tensor *dst, td_tensor *src) TD_MUST_USE;
-/* Convert n elements between strided runs (strides in bytes). */
+/* Convert n elements between strided runs (strides in bytes), of dtypes that stand for numbers (not bits, float4 and quantized ones). */
 TD_API void td_convert(td_dtype to, void *dst, int64_t dst_stride, td_dtype from, const void *src, int64_t src_stride,
                        int64_t n);
 

@@ -220,6 +220,8 @@ int td_call_with_formats(const td_op *op, td_keyset keys, const td_value *argume
         c.inner = integer_of(format);
     else if (traits->widened >> format & 1)
         c.inner = format == TD_C32 ? TD_C64 : TD_F32;
+    else if (op->info.flags & TD_OP_POINTWISE && !td_converts(format))     /* whatever it is promoted to */
+        return refuse(op, format);
     else
         return op->info.flags & TD_OPS_OF_ANY_DTYPE || traits->known >> format & 1 ? td_op_call_keys(op, below, arguments, results) : refuse(op, format);
     int tensors = 0;

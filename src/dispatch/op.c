@@ -192,7 +192,8 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
         if (*keys < TD_KEYSET(TD_KEY_AROUND) && *keys & TD_KEYSET(TD_KEY_DTYPE)) {
             /* What needs no specific loop for a format or a dtype from outside goes on without that key. */
             const td_op_traits *traits = op->info.traits;
-            if (has_fallback(slot) || traits->moved | traits->widened || !(op->info.flags & TD_OPS_OF_ANY_DTYPE))
+            if (has_fallback(slot) || traits->moved | traits->widened || op->info.flags & TD_OP_POINTWISE ||
+                !(op->info.flags & TD_OPS_OF_ANY_DTYPE))
                 return op->from_boxed;
             *keys &= ~TD_KEYSET(TD_KEY_DTYPE);
             continue;

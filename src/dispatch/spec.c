@@ -132,6 +132,8 @@ static int rank(td_dtype dtype)
 
 int td_check_cast(const char *op, td_dtype from, td_dtype to)
 {
+    if (from != to && !(td_converts(from) && td_converts(to)))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"copy_\" not implemented for '%s'", td_dtype_title(td_converts(to) ? from : to));
     int rank_from = rank(from), rank_to = rank(to);
     if (rank_from <= rank_to)
         return 0;

@@ -157,6 +157,10 @@ def test_what_is_not_there_is_refused_by_name(name):
                 convert()
         with pytest.raises(RuntimeError, match="invalid type"):
             tede.tensor([1.], dtype=x.dtype)
+        for call in (lambda: tede.arange(3, dtype=x.dtype), lambda: tede.ones(3) / x[0], lambda: tede.atan2(x, x), lambda: tede.add(1, tede.tensor(2), out=x[0]),
+                     lambda: tede.eye(3, dtype=x.dtype), lambda: tede.linspace(0, 1, 3, dtype=x.dtype), lambda: tede.ones(3).sum(dtype=x.dtype)):
+            with pytest.raises((RuntimeError, TypeError)):
+                call()
     with pytest.raises((TypeError, RuntimeError)):
         x.numpy()
 

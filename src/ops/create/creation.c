@@ -289,7 +289,7 @@ td_tensor *td_op_arange_start_step(td_scalar start, td_scalar end, td_scalar ste
     td_tensor *out = td_tensor_new(1, &n, kind, or_cpu(device));
     if (!out || out->device.type == TD_META)
         return out;
-    if (td_dtype_is_complex(kind) || kind == TD_BOOL) {
+    if (td_dtype_is_complex(kind) || kind == TD_BOOL || (td_is_keyed_dtype(kind) && !td_is_foreign_dtype(kind))) {
         td_tensor_release(out);
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"arange_cpu\" not implemented for '%s'", td_dtype_title(kind));
     }

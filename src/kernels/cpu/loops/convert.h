@@ -6,7 +6,7 @@
 #include "ops/iterate/iterator.h"
 
 typedef struct td_convert_table {
-    td_convert_run *run[TD_DTYPES][TD_DTYPES];      /* [to][from] */
+    td_convert_run *run[TD_C32][TD_C32];            /* [to][from]; formats and dtypes from outside are in foreign.c */
     void (*fill)(void *to, uint64_t eight, int64_t bytes);     /* these eight bytes again and again */
     /* The element of up to eight bytes that each row begins with, until the row has its bytes; row after row. */
     void (*fill_rows)(size_t size, char *to, const char *from, int64_t step, int64_t bytes, int64_t rows);

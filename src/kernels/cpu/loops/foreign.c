@@ -87,13 +87,17 @@ OWN(PAIR, DTYPE_D)
 
 td_convert_run *td_foreign_converter(td_dtype to, td_dtype from)
 {
+/* The rows without those of bits, which have no conversions. */
+#define PLACE(dtype) ((dtype) - ((dtype) < TD_DTYPE_A ? TD_C32 : TD_DTYPE_A - (TD_F4_E2M1FN_X2 - TD_C32)))
 #define FROM(F, D) [TD_##D] = from_##F##_##D,
 #define TO(F, D) [TD_##D] = to_##F##_##D,
-#define ROW(DO, F) [TD_##F - TD_C32] = {OWN(DO, F)}
+#define ROW(DO, F) [PLACE(TD_##F)] = {OWN(DO, F)}
 #define ROWS(DO)                                                                                                       \
     ROW(DO, C32), ROW(DO, F8_E4M3FN), ROW(DO, F8_E5M2), ROW(DO, F8_E4M3FNUZ), ROW(DO, F8_E5M2FNUZ), ROW(DO, F8_E8M0FNU), \
         ROW(DO, DTYPE_A), ROW(DO, DTYPE_B), ROW(DO, DTYPE_C), ROW(DO, DTYPE_D)
     static td_convert_run *const out[][TD_DTYPES] = {ROWS(FROM)};
     static td_convert_run *const in[][TD_DTYPES] = {ROWS(TO)};
-    return td_is_keyed_dtype(from) ? out[from - TD_C32][to] : in[to - TD_C32][from];
+    if (!td_converts(to) || !td_converts(from))
+        return NULL;
+    return td_is_keyed_dtype(from) ? out[PLACE(from)][to] : in[PLACE(to)][from];
 }

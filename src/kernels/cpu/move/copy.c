@@ -28,8 +28,7 @@ static const td_convert_table *runs(void) { return TD_ISA_PICK(td_convert_table)
 
 td_convert_run *td_converter(td_dtype to, td_dtype from)
 {
-    td_convert_run *run = runs()->run[to][from];
-    return TD_LIKELY(run != NULL) ? run : td_foreign_converter(to, from);
+    return TD_LIKELY(!td_is_keyed_dtype(to) && !td_is_keyed_dtype(from)) ? runs()->run[to][from] : td_foreign_converter(to, from);
 }
 
 void td_copy_streaming(char *to, const char *from, int64_t bytes) { runs()->stream(to, from, bytes); }
