@@ -10,7 +10,6 @@
 #include <string.h>
 #include <tede/auto.h>
 #include <tede/formula.h>
-#include "formula/formula.h"
 #include "kernels/device/sweep.h"
 #include "tensor/device.h"
 
@@ -108,11 +107,8 @@ static void put_geometry(packed *p, const td_sweep *s, int n_runs)
             put(p, &(int32_t){(int32_t)s->strides[r][d]}, sizeof(int32_t));
 }
 
-/* Complex numbers, where their parts are computed. */
-static bool computes(td_device device, int dtype)
-{
-    return td_names_of_dtype((td_dtype)dtype).stored && td_device_computes(device, td_dtype_to_real((td_dtype)dtype));
-}
+/* Complex numbers, where their parts are computed; complex32 is only stored. */
+static bool computes(td_device device, int dtype) { return dtype < TD_C32 && td_device_computes(device, td_dtype_to_real((td_dtype)dtype)); }
 
 /* TD_DECLINED, too, where the dialect has no such function. */
 static int run(call *c, int n_params, const td_scalar *params)

@@ -63,6 +63,7 @@ def _gru_step(part, state, w_hh, b_hh):
 
 _STEPS = {"rnn_tanh": _simple_step(lambda x: T.tanh(x)), "rnn_relu": _simple_step(lambda x: T.relu(x)),
           "lstm": _lstm_step, "gru": _gru_step}
+KINDS = tuple(_STEPS)
 
 
 def _scan(step, parts, state, weights, reverse):

@@ -57,11 +57,66 @@ class ExpandedWeight(tede.Tensor):
         return self.orig_weight.get_device()
 
 
+def unexpand(x):
+    """The parameter of an expanded weight; anything else as it is."""
+    return x.orig_weight if isinstance(x, ExpandedWeight) else x
+
+
+def check_batch(func, args, kwargs):
+    """Refuse a call whose input, the first argument, hasn't the batch that its expanded weights are for."""
+    input = args[0]
+    if isinstance(input, ExpandedWeight):
+        raise RuntimeError("Expanded Weights do not support inputs that are also ExpandedWeights. Input must be a Tensor, got "
+                           f"{type(input).__name__} in function {func.__name__}")
+    if not isinstance(input, tede.Tensor):
+        raise RuntimeError("Expanded Weights requires a Tensor as the first input to get the batch dimension, got "
+                           f"{type(input).__name__} in function {func.__name__}")
+    if input.dim() == 0:
+        raise RuntimeError(f"Expanded Weights requires a batch dimension but got an input of size 0 in function {func.__name__}")
+    if input.shape[0] == 0:
+        raise RuntimeError(f"0 is not a valid batch size for Expanded Weights but got input tensor of {input} in function {func.__name__}")
+    weights = [x for x in (*args, *kwargs.values()) if isinstance(x, ExpandedWeight)]
+    for weight in weights:
+        size = input.shape[0 if weight.batch_first else 1]
+        if size > weight.batch_size or size < weight.batch_size and not weight.allow_smaller_batches:
+            raise RuntimeError(f"Expected ExpandedWeights to have batch size matching input but got input batch size of {size} with "
+                               f"ExpandedWeight of batch size {weight.batch_size}")
+        if weight.loss_reduction != weights[0].loss_reduction:
+            raise RuntimeError("Expected ExpandedWeights to all have the same loss_reduction argument but got one with "
+                               f"{weights[0].loss_reduction} and one with {weight.loss_reduction}")
+
+
+def unpack_expanded_weight_or_tensor(maybe_expanded_weight, func=lambda x: x):
+    """func of an expanded weight's parameter or of a tensor without gradients; None for what isn't a tensor."""
+    if isinstance(maybe_expanded_weight, ExpandedWeight):
+        return func(maybe_expanded_weight.orig_weight)
+    if not isinstance(maybe_expanded_weight, tede.Tensor):
+        return None
+    if maybe_expanded_weight.requires_grad:
+        raise RuntimeError("ExpandedWeights currently does not support a mixture of ExpandedWeight parameters and normal Parameters: "
+                           "a weight that takes gradients has to be expanded as the others are")
+    return func(maybe_expanded_weight)
+
+
+def set_grad_sample_if_exists(maybe_expanded_weight, per_sample_grad_fn):
+    """Add the gradients by sample that per_sample_grad_fn(parameter) gives to the parameter's `grad_sample`."""
+    parameter = unpack_expanded_weight_or_tensor(maybe_expanded_weight)
+    if not isinstance(maybe_expanded_weight, ExpandedWeight):
+        return
+    size, grads = maybe_expanded_weight.batch_size, per_sample_grad_fn(parameter)
+    if maybe_expanded_weight.loss_reduction == "mean":
+        grads = grads * size
+    if grads.shape[0] < size:
+        grads = tede.cat([grads, grads.new_zeros(size - grads.shape[0], *grads.shape[1:])])
+    before = getattr(parameter, "grad_sample", None)
+    parameter.grad_sample = grads if before is None else before + grads
+
+
 # For each function the least rank of an input with a batch, from the call's other arguments.
 _LAYERS = {F.linear: lambda args: 2, F.bilinear: lambda args: 2, F.embedding: lambda args: 2,
            F.conv1d: lambda args: 3, F.conv2d: lambda args: 4, F.conv3d: lambda args: 5,
            F.layer_norm: lambda args: len(args[0]) + 1, F.group_norm: lambda args: 2, F.instance_norm: lambda args: 3}
-_RECURRENT = {getattr(place, name): name for name in ("rnn_tanh", "rnn_relu", "lstm", "gru") for place in (tede, recurrent)}
+_RECURRENT = {getattr(place, name): name for name in recurrent.KINDS for place in (tede, recurrent)}
 # What the forward pass has changed in place, and a second run leaves alone: rows of too large norms, running averages.
 _CHANGES = {F.embedding: lambda arguments: {"max_norm": None},
             F.instance_norm: lambda arguments: {"running_mean": None, "running_var": None} if arguments.get("use_input_stats", True) else {}}
@@ -80,7 +135,6 @@ class _Call:
     """A call of a layer's function: its operands are the tensors among its arguments, of which the first is its input."""
 
     def __init__(self, function, args, kwargs):
-        from .expanded_weights_utils import check_batch, unexpand
         self.function, self.expanded = function, [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, tede.Tensor)]
         least = _LAYERS[function](args[1:])
         if isinstance(args[0], tede.Tensor) and 0 < args[0].dim() < least:
@@ -137,7 +191,6 @@ class _PerSample(Function):
 
     @staticmethod
     def backward(ctx, grad):
-        from .expanded_weights_utils import set_grad_sample_if_exists
         call, operands = ctx.call, ctx.saved_tensors
         grads = call.gradients_of_samples(operands, grad)
         for i, weight in enumerate(call.expanded):
