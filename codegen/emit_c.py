@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from . import grad as gradients
 from .emit_autograd import Nodes
-from .entries import LAYOUT_KEYS, LAYOUT_PATTERNS, of_layouts
+from .entries import LAYOUT_KERNELS, LAYOUT_KEYS, LAYOUT_PATTERNS, LAYOUT_WORDS, of_layouts
 from .formula import DTYPES, Data
 from .traits import FORMATS
 from .grad import Emitter, GradError
@@ -694,8 +694,9 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 
     # -------------------------------------------------------------------------------------------- other layouts
     def layouts(self, op):
-        """(key, pattern, kernel) for layouts other than strided, from ``layouts:``.  ``kernel``: there is a td_sparse_X, from which the
-        in-place and out= forms are made; ``same``: the operator's own body; other words are patterns of src/dispatch/layouts.c."""
+        """(key, pattern, kernel, word) for layouts other than strided, from ``layouts:``.  ``kernel``: there is a td_sparse_X or td_quantized_X,
+        from which the in-place and out= forms are made; ``same``: the operator's own body; other words are patterns of
+        src/dispatch/layouts.c, or the layout's own."""
         if op.target:
             return []
         rows = []
@@ -703,8 +704,10 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             if layout == 'nested':
                 rows += self.nested(op, word)
                 continue
-            kernel = f'comp_{op.c}' if word == 'same' else self.layout_kernel(op) if word == 'kernel' else 'NULL'
-            rows += [(key, LAYOUT_PATTERNS.get(word, 'TD_LAYOUT_KERNEL'), kernel) for key in LAYOUT_KEYS[layout]]
+            own = word in LAYOUT_WORDS.get(layout, ())
+            kernel = f'comp_{op.c}' if word == 'same' else self.layout_kernel(op, LAYOUT_KERNELS.get(layout, 'sparse')) if word == 'kernel' else 'NULL'
+            pattern = 'TD_LAYOUT_OWN' if own else LAYOUT_PATTERNS.get(word, 'TD_LAYOUT_KERNEL')
+            rows += [(key, pattern, kernel, f'"{word}"' if own else 'NULL') for key in LAYOUT_KEYS[layout]]
         return rows
 
     def nested(self, op, word):
@@ -712,11 +715,11 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
         that is called after that; ``same``: the operator's own body, there; other words are patterns of src/layouts/nested/call.c, which makes
         the in-place forms, too."""
         if word == 'same':
-            return [('TD_KEY_NESTED', 'TD_LAYOUT_KERNEL_ANYWHERE', f'comp_{op.c}')]
+            return [('TD_KEY_NESTED', 'TD_LAYOUT_KERNEL_ANYWHERE', f'comp_{op.c}', 'NULL')]
         if op.parent:
             return []
         if word not in ('kernel', 'below'):
-            return [('TD_KEY_PARTS', LAYOUT_PATTERNS[word], 'NULL')]
+            return [('TD_KEY_PARTS', LAYOUT_PATTERNS[word], 'NULL', 'NULL')]
         body = op.entry.get('body', op.c)
         args = [*(['results'] if op.result in ('list', 'tuple', 'plain') else []), *(n for a in op.schema.arguments if a.in_c for n in a.names())]
         self.code.append(f'''{op.declaration("td_nested_" + body)};
@@ -726,16 +729,16 @@ static {op.declaration("nested_" + op.c, ["td_keyset keys"])}
     return td_nested_{body}({", ".join(args)});
 }}
 ''')
-        return [('TD_KEY_PARTS', 'TD_LAYOUT_KERNEL', f'nested_{op.c}') if word == 'kernel' else
-                ('TD_KEY_NESTED', 'TD_LAYOUT_KERNEL_ANYWHERE', f'nested_{op.c}')]
+        return [('TD_KEY_PARTS', 'TD_LAYOUT_KERNEL', f'nested_{op.c}', 'NULL') if word == 'kernel' else
+                ('TD_KEY_NESTED', 'TD_LAYOUT_KERNEL_ANYWHERE', f'nested_{op.c}', 'NULL')]
 
-    def layout_kernel(self, op):
+    def layout_kernel(self, op, prefix):
         base = op.parent or op
         body = base.entry.get('body', base.c)
         args = [n for a in base.schema.arguments if a.in_c for n in a.names()]
-        call = f'td_sparse_{body}({", ".join([*(["results"] if base.result in ("list", "tuple", "plain") else []), *args])})'
+        call = f'td_{prefix}_{body}({", ".join([*(["results"] if base.result in ("list", "tuple", "plain") else []), *args])})'
         if op is base:
-            self.code.append(f'{op.declaration("td_sparse_" + body)};\n')
+            self.code.append(f'{op.declaration(f"td_{prefix}_" + body)};\n')
             lines = f'    return {call};'
         else:
             check = ''
@@ -743,18 +746,18 @@ static {op.declaration("nested_" + op.c, ["td_keyset keys"])}
             if op.variant == 'out':     # it may be all that has the layout
                 tests = ' && '.join(f'!({a.keys()} & TD_KEYS_LAYOUTS)' for a in base.schema.arguments if a.is_tensor)
                 check = tests and f'    if ({tests})\n        return td_layout_refuse("{op.schema.full_name}", {to}), -1;\n'
-            if 'sparse_into' in base.entry:
-                self.code.append(f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *base.parameters()])});\n')
-                lines = check + f'    return td_sparse_{body}_into({", ".join([to, *args])});'
+            if 'sparse_into' in base.entry and prefix == 'sparse':
+                self.code.append(f'int td_{prefix}_{body}_into({", ".join(["td_tensor *out", *base.parameters()])});\n')
+                lines = check + f'    return td_{prefix}_{body}_into({", ".join([to, *args])});'
             else:
                 lines = check + f'    return td_finish_{op.variant}("{op.schema.name}", {to}, {call});'
-        self.code.append(f'''static {op.declaration("sparse_" + op.c, ["td_keyset keys"])}
+        self.code.append(f'''static {op.declaration(f"{prefix}_" + op.c, ["td_keyset keys"])}
 {{
     (void)keys;
 {lines}
 }}
 ''')
-        return f'sparse_{op.c}'
+        return f'{prefix}_{op.c}'
 
     # ------------------------------------------------------------------------------------------------- autograd
     def emit(self, prototypes):

@@ -7,7 +7,7 @@ import pathlib
 import re
 
 from . import emit_public
-from .entries import of_layouts
+from .entries import LAYOUT_KERNELS, of_layouts
 
 WORD = re.compile(r'\btd_[A-Za-z0-9_]+')
 PASTED = re.compile(r'\btd_\w*(?:##\w+)+')
@@ -50,9 +50,9 @@ class Prototypes:
             self.add(f'td_out_check_{op.c}', f'int td_out_check_{op.c}({", ".join([*params, *outs])});')
         if of_layouts(op).get('nested') in ('kernel', 'below'):
             self.add('td_nested_' + body, op.declaration('td_nested_' + body) + ';')
-        if any(word == 'kernel' and layout != 'nested' for layout, word in of_layouts(op).items()):
-            self.add('td_sparse_' + body, op.declaration('td_sparse_' + body) + ';')
-            if 'sparse_into' in op.entry:
+        for prefix in sorted({LAYOUT_KERNELS.get(layout, 'sparse') for layout, word in of_layouts(op).items() if word == 'kernel' and layout != 'nested'}):
+            self.add(f'td_{prefix}_{body}', op.declaration(f'td_{prefix}_{body}') + ';')
+            if prefix == 'sparse' and 'sparse_into' in op.entry:
                 self.add(f'td_sparse_{body}_into', f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *op.parameters()])});')
         if op.kind in ('native', 'composite', 'view'):
             self.add('td_op_' + body, op.declaration('td_op_' + body) + ';')

@@ -112,8 +112,8 @@ class Rows:
             kernels.append(f'[TD_SLOT_FORWARD] = (td_kernel){composite}')
         if composite:
             kernels += [f'[TD_SLOT_CPU] = (td_kernel){composite}'] + ([f'[TD_SLOT_META] = (td_kernel){composite}'] if not no_meta else [])
-        rows = ', '.join(f'{{{key}, {pattern}, (td_kernel){kernel}, {f"&row_{op.parent.c}" if op.parent and kernel == "NULL" else "NULL"}}}'
-                         for key, pattern, kernel in op.of_layouts)
+        rows = ', '.join(f'{{{key}, {pattern}, (td_kernel){kernel}, {f"&row_{op.parent.c}" if op.parent and kernel == "NULL" else "NULL"}, {word}}}'
+                         for key, pattern, kernel, word in op.of_layouts)
         of_layouts = f'\n    .of_layouts = (const td_layout_kernel[]){{{rows}, {{0}}}},' if rows else ''
         anywhere = composite and (not data_dependent or 'any_device' in op.entry.get('flags', []))
         by_operators = f'(td_kernel){composite}' if anywhere else 'NULL'

@@ -44,7 +44,7 @@ class Operator:
     wrapped: tuple = ()        # the numbers that become tensors on the way
     deprecated: bool = False   # PyTorch's older order of arguments, for Python only
     alias: bool = False        # whether the other is the same but for its name
-    of_layouts: tuple = ()     # (key, pattern, kernel) for layouts other than strided, once they are emitted
+    of_layouts: tuple = ()     # (key, pattern, kernel, word) for layouts other than strided, once they are emitted
 
     @property
     def kind(self):
@@ -197,10 +197,13 @@ def c_name(schema):
 
 # Of `layouts:` in an entry: the keys that a name stands for, and what may be said of them.
 LAYOUT_KEYS = {'sparse': ('TD_KEY_SPARSE', 'TD_KEY_COMPRESSED'), 'sparse_coo': ('TD_KEY_SPARSE',), 'sparse_compressed': ('TD_KEY_COMPRESSED',),
-               'nested': ('TD_KEY_PARTS',), 'any': ('TD_KEY_DENSE',)}
+               'nested': ('TD_KEY_PARTS',), 'quantized': ('TD_KEY_QUANTIZED',), 'any': ('TD_KEY_DENSE',)}
 LAYOUT_PATTERNS = {'values': 'TD_LAYOUT_VALUES', 'elements': 'TD_LAYOUT_ELEMENTS', 'parts': 'TD_LAYOUT_EACH_PART',
                    'rows': 'TD_LAYOUT_ROWS', 'dims': 'TD_LAYOUT_DIMS', 'reduced': 'TD_LAYOUT_REDUCED'}
 OF_NESTED = 'rows', 'dims', 'reduced'
+# Words that the layout itself knows (its `call`), and the start of the names of its kernels.
+LAYOUT_WORDS = {'quantized': ('integers', 'numbers', 'computed', 'fused', 'unit', 'symmetric')}
+LAYOUT_KERNELS = {'quantized': 'quantized'}         # else sparse
 
 
 def of_layouts(op):
@@ -209,7 +212,7 @@ def of_layouts(op):
     said = {'any': said} if isinstance(said, str) else said
     for layout, word in said.items():
         patterns = ('values', *OF_NESTED, 'below') if layout == 'nested' else [word for word in LAYOUT_PATTERNS if word not in OF_NESTED]
-        if layout not in LAYOUT_KEYS or word not in (*patterns, 'same', *(('kernel',) if layout != 'any' else ())):
+        if layout not in LAYOUT_KEYS or word not in (*patterns, 'same', *LAYOUT_WORDS.get(layout, ()), *(('kernel',) if layout != 'any' else ())):
             raise EntryError(f'{op.family}: {op.schema.full_name}: layouts: no {word!r} for {layout!r}')
     return said
 

@@ -24,6 +24,7 @@ typedef enum td_key {
     TD_KEY_DENSE = 12,
     TD_KEY_SPARSE, TD_KEY_COMPRESSED,       /* COO; CSR, CSC, BSR and BSC */
     TD_KEY_NESTED,                          /* jagged, and nested tensors whose parts are strided */
+    TD_KEY_QUANTIZED,                       /* strided, with a scale and a zero point */
     TD_KEY_LAYOUTS,                         /* the first for layouts that are registered at run time: td_layout_key */
     TD_KEY_DTYPE = 23,                      /* formats (complex32, float8, ...) and all dtypes of plug-ins */
     /* Python's __torch_dispatch__ is the innermost: it sees what the others make of a call. */

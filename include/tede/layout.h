@@ -29,6 +29,7 @@ enum {
     TD_LAYOUT_BY_PARTS = 4,                      /* operators on it are made of operators on its parts, which record the gradients: a
                                                     fallback on TD_KEY_PARTS has each call before autograd has */
     TD_LAYOUT_SHOWN_STRIDED = 8,                 /* Python's .layout says strided */
+    TD_LAYOUT_STRIDES = 16,                       /* tensors have a storage and strides, and fields besides: views need no kernels */
 };
 
 /* Members after `name` may be NULL.  `parts` and `from_parts` go together; from them follow printing, pickling, conversion to other
@@ -60,6 +61,11 @@ typedef struct td_layout_kind {
     bool       (*contiguous)(const void *fields);
     /* All that printing shows, by calls of put(to, text), in place of parts; `suffix` says what there is of a history, "" if nothing. */
     int        (*print)(td_tensor *x, const char *suffix, void (*put)(void *to, const char *text), void *to);
+    /* Calls an operator whose entry names a pattern of the layout's own, by that word. */
+    int        (*call)(const td_op *op, const char *pattern, const td_value *arguments, td_value *results);
+    /* Of TD_LAYOUT_STRIDES: what printing adds at the end, each with a '\f' before it; names of the
+     * library's have the prefix.  By free(). */
+    char      *(*suffixes)(const td_tensor *x, const char *prefix);
 } td_layout_kind;
 
 /* A size that differs between the members of a dimension before it is a symbol, j1 or 2*j1: two such sizes are equal if the members'

@@ -2258,6 +2258,85 @@ TD_API int td_fractional_max_pool3d_out(td_tensor *self, int64_t n_kernel_size, 
         int64_t n_output_size, const int64_t *output_size, td_tensor *random_samples, td_tensor *out0,
         td_tensor *out1) TD_MUST_USE;
 
+/* ==== quantized =========================================================================================== */
+
+/* A tensor of integers that stand for self's elements, ``(integer - zero_point) * scale``. */
+TD_API td_tensor *td_quantize_per_tensor(td_tensor *self, double scale, int64_t zero_point, td_dtype dtype);
+/* The same with a scale and a zero point in tensors of one element. */
+TD_API td_tensor *td_quantize_per_tensor_tensor_qparams(td_tensor *self, td_tensor *scale, td_tensor *zero_point,
+        td_dtype dtype);
+/* Each of the tensors quantized with its element of scales and zero_points. */
+TD_API int td_quantize_per_tensor_tensors(td_tensor_list *results, int64_t n_tensors, td_tensor *const *tensors,
+        td_tensor *scales, td_tensor *zero_points, td_dtype dtype) TD_MUST_USE;
+/* Quantized with the scale and zero point that fit the range of self's elements. */
+TD_API td_tensor *td_quantize_per_tensor_dynamic(td_tensor *self, td_dtype dtype, bool reduce_range);
+/* Quantized with a scale and a zero point for each index of a dimension. */
+TD_API td_tensor *td_quantize_per_channel(td_tensor *self, td_tensor *scales, td_tensor *zero_points,
+        int64_t axis, td_dtype dtype);
+/* The numbers that a quantized tensor's integers stand for, as float32. */
+TD_API td_tensor *td_dequantize_self(td_tensor *self);
+/* dequantize with one rounding. */
+TD_API td_tensor *td__dequantize_fused(td_tensor *self);
+/* Each of the tensors dequantized. */
+TD_API int td_dequantize_tensors(td_tensor_list *results, int64_t n_tensors,
+        td_tensor *const *tensors) TD_MUST_USE;
+/* A copy of a quantized tensor's integers. */
+TD_API td_tensor *td_int_repr(td_tensor *self);
+/* The scale of a tensor that is quantized per tensor. */
+TD_API int td_q_scale(double *results, td_tensor *self) TD_MUST_USE;
+/* The zero point of a tensor that is quantized per tensor. */
+TD_API int td_q_zero_point(int64_t *results, td_tensor *self) TD_MUST_USE;
+/* The scales of a tensor that is quantized per channel. */
+TD_API td_tensor *td_q_per_channel_scales(td_tensor *self);
+/* The zero points of a tensor that is quantized per channel. */
+TD_API td_tensor *td_q_per_channel_zero_points(td_tensor *self);
+/* The dimension whose indices have a scale each. */
+TD_API int td_q_per_channel_axis(int64_t *results, td_tensor *self) TD_MUST_USE;
+/* The number of the scheme, for qscheme(). */
+TD_API int td__qscheme(int64_t *results, td_tensor *self) TD_MUST_USE;
+/* A quantized tensor of integers. */
+TD_API td_tensor *td__make_per_tensor_quantized_tensor(td_tensor *self, double scale, int64_t zero_point);
+/* A quantized tensor of integers, with a scale and a zero point for each index of a dimension. */
+TD_API td_tensor *td__make_per_channel_quantized_tensor(td_tensor *self, td_tensor *scale, td_tensor *zero_point,
+        int64_t axis);
+/* A quantized tensor without values. */
+TD_API td_tensor *td__empty_affine_quantized(int64_t n_size, const int64_t *size, td_dtype dtype,
+        td_device device, double scale, int64_t zero_point, td_memory_format memory_format);
+/* The same with a scale and a zero point for each index of a dimension. */
+TD_API td_tensor *td__empty_per_channel_affine_quantized(int64_t n_size, const int64_t *size, td_tensor *scales,
+        td_tensor *zero_points, int64_t axis, td_dtype dtype, td_device device, td_memory_format memory_format);
+/* A tensor without values that is quantized as another one is. */
+TD_API td_tensor *td_empty_quantized(int64_t n_size, const int64_t *size, td_tensor *qtensor, td_dtype dtype,
+        td_device device, td_memory_format memory_format);
+/* Self quantized and dequantized; the gradient passes where the integer was in range. */
+TD_API td_tensor *td_fake_quantize_per_tensor_affine(td_tensor *self, double scale, int64_t zero_point,
+        int64_t quant_min, int64_t quant_max);
+/* The same with a scale and a zero point in tensors of one element. */
+TD_API td_tensor *td_fake_quantize_per_tensor_affine_tensor_qparams(td_tensor *self, td_tensor *scale,
+        td_tensor *zero_point, int64_t quant_min, int64_t quant_max);
+/* Self quantized and dequantized, and where the integers were in range. */
+TD_API int td_fake_quantize_per_tensor_affine_cachemask(td_tensor **results, td_tensor *self, double scale,
+        int64_t zero_point, int64_t quant_min, int64_t quant_max) TD_MUST_USE;
+/* The gradient where the mask is true. */
+TD_API td_tensor *td_fake_quantize_per_tensor_affine_cachemask_backward(td_tensor *grad, td_tensor *mask);
+/* The same with a scale and a zero point in tensors, or self unless ``fake_quant_enabled``. */
+TD_API int td__fake_quantize_per_tensor_affine_cachemask_tensor_qparams(td_tensor **results, td_tensor *self,
+        td_tensor *scale, td_tensor *zero_point, td_tensor *fake_quant_enabled, int64_t quant_min,
+        int64_t quant_max) TD_MUST_USE;
+/* Self quantized and dequantized with a scale and a zero point for each index of a dimension. */
+TD_API td_tensor *td_fake_quantize_per_channel_affine(td_tensor *self, td_tensor *scale, td_tensor *zero_point,
+        int64_t axis, int64_t quant_min, int64_t quant_max);
+/* The same, and where the integers were in range. */
+TD_API int td_fake_quantize_per_channel_affine_cachemask(td_tensor **results, td_tensor *self, td_tensor *scale,
+        td_tensor *zero_point, int64_t axis, int64_t quant_min, int64_t quant_max) TD_MUST_USE;
+/* The gradient where the mask is true. */
+TD_API td_tensor *td_fake_quantize_per_channel_affine_cachemask_backward(td_tensor *grad, td_tensor *mask);
+/* Updates a moving range, a scale and a zero point from self where observing is on, and gives self fake-quantized where that is on. */
+TD_API td_tensor *td_fused_moving_avg_obs_fake_quant(td_tensor *self, td_tensor *observer_on,
+        td_tensor *fake_quant_on, td_tensor *running_min, td_tensor *running_max, td_tensor *scale,
+        td_tensor *zero_point, double averaging_const, int64_t quant_min, int64_t quant_max, int64_t ch_axis,
+        bool per_row_fake_quant, bool symmetric_quant);
+
 /* ==== random ============================================================================================== */
 
 /* Uniform numbers in [0, 1). */

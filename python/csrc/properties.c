@@ -356,6 +356,14 @@ static PyObject *is_nested(PyObject *self, void *unused)
         return td_py_override_getter("is_nested", self);
     return PyBool_FromLong((td_tensor_keys(td_py_x(self)) & TD_KEYSET(TD_KEY_NESTED)) != 0);
 }
+static PyObject *is_quantized(PyObject *self, void *unused)
+{
+    (void)unused;
+    if (td_py_taken_over(self))
+        return td_py_override_getter("is_quantized", self);
+    const td_dtype dtype = td_tensor_dtype(td_py_x(self));
+    return PyBool_FromLong(dtype >= TD_QI8 && dtype <= TD_QU2X4);
+}
 #define IS_DEVICE(name, kind) {name, is_device, NULL, NULL, &(KindCheck){name, kind}}
 #define IS_LAYOUT(name, kind) {name, is_layout, NULL, NULL, &(KindCheck){name, kind}}
 GETTER(__array_priority__)
@@ -417,7 +425,7 @@ PyGetSetDef td_py_getset[] = {
     IS_DEVICE("is_cuda", TD_CUDA),
     IS_LAYOUT("is_sparse", TD_SPARSE_COO),
     IS_LAYOUT("is_sparse_csr", TD_SPARSE_CSR),
-    IS_DEVICE("is_quantized", -1),
+    {"is_quantized", is_quantized, NULL, NULL, NULL},
     IS_DEVICE("is_mkldnn", -1),
     {"is_nested", is_nested, NULL, NULL, NULL},
     IS_DEVICE("is_xla", -1),

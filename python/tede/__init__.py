@@ -72,7 +72,7 @@ _WRITTEN = {name: "functional" for name in (
 )}
 _WRITTEN.update({name: "storage" for name in (
     "UntypedStorage", "TypedStorage", "Storage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
-    "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
+    "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "QInt8Storage", "QUInt8Storage", "QInt32Storage",
     "ComplexFloatStorage")})
 _WRITTEN.update({name: "_checks" for name in (
     "_assert_tensor_metadata",
@@ -98,6 +98,8 @@ _WRITTEN.update(Tag="_tags", cond="_higher_order_ops", while_loop="_higher_order
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 lobpcg="_lobpcg", compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func", _nnpack_available="_VF", load_device="_devices", get_include="config")
+_WRITTEN.update({name: "_quantized" for name in ("qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
+                                                  "per_channel_symmetric", "per_channel_affine_float_qparams")})
 _WRITTEN.update(spmm="sparse", dsmm="sparse", hsmm="sparse", saddmm="sparse")
 _WRITTEN.update({f"sparse_{name}_tensor": "sparse" for name in ("coo", "csr", "csc", "bsr", "bsc", "compressed")})
 _WRITTEN.update({name: "jit" for name in ("ScriptModule", "ScriptFunction", "ScriptMethod", "ScriptObject", "CompilationUnit",

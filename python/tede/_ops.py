@@ -31,6 +31,9 @@ class _OpNamespace(types.ModuleType):
         if self.name == "higher_order":
             from tede._hop import named
             return named(name)
+        if self.name == "quantized":
+            from tede._quantized import OPERATORS
+            return OPERATORS.get(name)
         if self.name not in ("aten", "prim"):
             return None
         from tede._metadata import packet

@@ -550,9 +550,6 @@ def _lacks(name, what):
 
 
 for _name, _what in (
-        *((name, "no quantized dtypes") for name in (
-            "int_repr", "q_scale", "q_zero_point", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
-            "qscheme")),
         ("to_mkldnn", "no opaque layouts"),
         ("ipu", "no such device"), ("mtia", "no such device"),
         ("xpu", "no such device")):
@@ -561,9 +558,10 @@ del _name, _what
 
 
 @method
-def dequantize(self):
-    """A floating point tensor: self, unless it is quantized."""
-    return self.to(_C.float32)
+def qscheme(self):
+    """How the integers of a quantized tensor stand for numbers: torch.per_tensor_affine, ..."""
+    from tede._quantized import scheme_of
+    return scheme_of(self)
 
 
 # ---- nested tensors

@@ -143,6 +143,11 @@ def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, bac
     return _finish(_over(storage, dtype, storage_offset, size, stride), requires_grad, metadata)
 
 
+def _rebuild_qtensor(storage, storage_offset, size, stride, quantizer_params, requires_grad, backward_hooks):
+    from tede._quantized import rebuild
+    return rebuild(storage, storage_offset, size, stride, quantizer_params)
+
+
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return _C._functions["empty_strided"](tuple(size), tuple(stride), dtype=dtype, device="meta",
                                           requires_grad=requires_grad)
@@ -239,6 +244,9 @@ def _reduce_tensor(x):
             "sparse_csr", "sparse_bsr") else "ccol_indices"
         columns = "col_indices" if rows == "crow_indices" else "row_indices"
         return _rebuild_sparse_tensor, (x.layout, (getattr(x, rows)(), getattr(x, columns)(), x.values(), x.size()))
+    if x.is_quantized:
+        from tede._quantized import reduce_quantized
+        return reduce_quantized(x)
     if x.is_meta:
         return _rebuild_meta_tensor_no_storage, (x.dtype, tuple(x.size()), x.stride(), x.requires_grad)
     return reduce_strided(x)

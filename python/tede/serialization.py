@@ -362,6 +362,8 @@ def _pickler(pickle_module, persistent_id):
             """The module and the name that stand for an object; None where pickle finds them."""
             if isinstance(obj, (_C.dtype, _C.memory_format)):
                 return "torch", str(obj).rpartition(".")[2]
+            if type(obj).__name__ == "qscheme":
+                return "torch", repr(obj).rpartition(".")[2]
             if isinstance(obj, StorageType):
                 return "torch", obj.name
             module = getattr(obj, "__module__", None) or ""

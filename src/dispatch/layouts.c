@@ -13,12 +13,14 @@ const td_layout_kernel *td_layout_pattern_of(const td_op *op, int slot)
 {
     const int key = slot < 16 ? 0 : TD_KEY_DENSE + (slot - 16) / TD_DEVICE_TYPES;
     const td_layout_kind *kind = op->of_layouts ? td_layout_of_key(key) : NULL;
-    if (!kind || !kind->parts)
+    if (!kind)
         return NULL;
-    for (const td_layout_kernel *of = op->of_layouts; of->key; of++)
-        if (of->pattern != TD_LAYOUT_KERNEL && of->pattern != TD_LAYOUT_KERNEL_ANYWHERE && (of->key == key || of->key == TD_KEY_DENSE) &&
-            (of->pattern == TD_LAYOUT_EACH_PART || kind->flags & TD_LAYOUT_ZEROS))
+    for (const td_layout_kernel *of = op->of_layouts; of->key; of++) {
+        const bool holds = of->pattern == TD_LAYOUT_OWN ? kind->call != NULL
+                           : kind->parts && (of->pattern == TD_LAYOUT_EACH_PART || kind->flags & TD_LAYOUT_ZEROS);
+        if (of->pattern != TD_LAYOUT_KERNEL && of->pattern != TD_LAYOUT_KERNEL_ANYWHERE && (of->key == key || of->key == TD_KEY_DENSE) && holds)
             return of;
+    }
     return NULL;
 }
 
@@ -56,6 +58,8 @@ static td_tensor *of_parts(const td_op *op, td_tensor *x, bool all, int at, cons
  * first (COO: coalesced), for a function of a sum is not the sum of the function's values. */
 int td_call_by_pattern(const td_op *op, const td_layout_kernel *pattern, const td_value *arguments, td_value *results)
 {
+    if (pattern->pattern == TD_LAYOUT_OWN)
+        return td_layout_of_key(pattern->key)->call(op, pattern->word, arguments, results);
     const bool inplace = op->info.flags & TD_OP_INPLACE;
     const td_op *makes = pattern->makes ? pattern->makes : op;
     int at = -1, to = inplace ? 0 : -1;

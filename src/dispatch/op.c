@@ -202,8 +202,10 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
             return op->from_boxed;
         /* On a device from outside, a body that only calls others, or only looks at sizes and strides, is better than a
          * fallback for everything.  In a layout only calls mean the same. */
-        const bool strided = slot < TD_ROW_SLOTS - 1, outside = slot >= 16 && slot != TD_SLOT_CPU && slot != TD_SLOT_META;
-        const uint32_t neutral = TD_OP_COMPOSITE | (strided ? TD_OP_VIEW | TD_OP_INPLACE_VIEW | TD_OP_ANY_DEVICE : 0);
+        const td_layout_kind *kind = slot < TD_ROW_SLOTS - 1 ? NULL : td_layout_of_key(TD_KEY_DENSE + (slot - 16) / TD_DEVICE_TYPES);
+        const bool strided = slot < TD_ROW_SLOTS - 1 || (kind && kind->flags & TD_LAYOUT_STRIDES);
+        const bool outside = slot >= 16 && slot != TD_SLOT_CPU && slot != TD_SLOT_META;
+        const uint32_t neutral = TD_OP_COMPOSITE | (strided ? TD_OP_VIEW | TD_OP_INPLACE_VIEW : 0) | (kind ? 0 : TD_OP_ANY_DEVICE);
         /* Of the views, detach alone means the same in any layout: the layout's own alias. */
         if (!strided && op->composite && op->info.flags & TD_OP_DETACHES)
             return op->composite;

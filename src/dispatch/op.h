@@ -53,12 +53,14 @@ typedef enum td_layout_pattern {
     TD_LAYOUT_ROWS,                 /* itself, on the values, of which other operands are no part */
     TD_LAYOUT_DIMS,                 /* itself, on the values, whose dimensions are numbered otherwise */
     TD_LAYOUT_REDUCED,              /* ... and a dimension that is named goes, or becomes 1 */
+    TD_LAYOUT_OWN,                  /* what the layout's `call` makes of the word */
 } td_layout_pattern;
 typedef struct td_layout_kernel {
     uint8_t   key;                  /* of one layout, or TD_KEY_DENSE for what holds for all */
     uint8_t   pattern;
     td_kernel kernel;
     const td_op *makes;             /* of a pattern, for a form in place or with out=: the operator that makes a new tensor; else NULL */
+    const char *word;               /* of TD_LAYOUT_OWN */
 } td_layout_kernel;
 
 /* An implementation of a structured operator on a device (<tede/spec.h>): one of the two functions. */

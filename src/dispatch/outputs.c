@@ -42,6 +42,8 @@ int td_layout_finish(const char *op, td_tensor *to, td_tensor *given)
         return !dense || td_resize_output(to, dense->ndim, dense->sizes) || td_check_overlap(op, to, 0, NULL) ? -1
                    : td_copy_elements(to, dense);
     }
+    if (td_layout_with_strides(to))
+        return td_resize_output(to, result->ndim, result->sizes) ? -1 : td_copy_(to, result);
     if (td_tensor_layout(to) != td_tensor_layout(result))
         return td_error(TD_E_NOT_IMPLEMENTED, "%s: a result of layout %s can't be stored in a tensor of layout %s", op,
                         td_layout_name(td_tensor_layout(result)), td_layout_name(td_tensor_layout(to)));

@@ -87,6 +87,12 @@ const td_layout_kind *td_layout_of_key(int key)
     return __atomic_load_n(&of_key[key], __ATOMIC_ACQUIRE);
 }
 
+const td_layout_kind *td_layout_with_strides(const td_tensor *x)
+{
+    const td_layout_kind *kind = x->storage && td_has_layout(x) ? td_layout_of_key(63 - __builtin_clzll(x->keys & TD_KEYS_LAYOUTS)) : NULL;
+    return kind && kind->flags & TD_LAYOUT_STRIDES ? kind : NULL;
+}
+
 const char *td_layout_title(int number)
 {
     const td_layout_kind *kind = td_layout_of_key(TD_KEY_DENSE + number);
@@ -168,7 +174,7 @@ static int not_readable(const td_tensor *x)
 {
     return td_error(TD_E_NOT_IMPLEMENTED, "a tensor of layout %s has no strided memory", td_layout_name(td_tensor_layout(x)));
 }
-static const td_extra_table table = {destroy, alias, no_view, not_readable, NULL};
+static const td_extra_table table = {destroy, alias, no_view, not_readable, NULL, NULL};
 
 td_tensor *td_tensor_with_layout(int layout, void *own, int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {
@@ -216,6 +222,9 @@ void *td_tensor_fields(const td_tensor *x)
 td_tensor *td_layout_to_dense(td_tensor *x)
 {
     const td_layout_record *record = record_of(x);
+    const td_layout_kind *kind = record ? NULL : td_layout_with_strides(x);
+    if (kind)
+        return kind->to_dense(x);
     if (!record)
         return td_tensor_retain(x);
     return record->kind->to_dense ? record->kind->to_dense(x)

@@ -20,6 +20,8 @@ static inline bool td_has_layout(const td_tensor *x) { return (x->keys & TD_KEYS
 extern const td_layout_kind *const td_builtin_layouts[];
 extern const int                   td_builtin_layout_count;
 
+/* The kind of a tensor that has a storage and fields besides (TD_LAYOUT_STRIDES); else NULL. */
+const td_layout_kind *td_layout_with_strides(const td_tensor *x);
 /* For messages: what stands before the device's name, for the layout whose key is TD_KEY_DENSE + number. */
 const char           *td_layout_title(int number);
 /* The first layout that was registered under a key; NULL: none. */

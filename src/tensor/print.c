@@ -489,6 +489,17 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
     td_tensor *shown = meta || contents || !x->numel || n_parts ? td_tensor_retain(x)
                        : !x->storage                           ? td_layout_to_dense(x)
                                                                : td_tensor_retain(x);
+    const td_layout_kind *with_strides = contents ? NULL : td_layout_with_strides(x);
+    char *suffixes = NULL;
+    if (with_strides) {
+        begin();                /* the prefix of names */
+        if (with_strides->suffixes && !(suffixes = with_strides->suffixes(x, dtype_prefix))) {
+            td_tensor_release(shown);
+            return NULL;
+        }
+        td_tensor_release(shown);
+        shown = with_strides->to_dense(x);
+    }
     if (shown && shown->storage && td_is_outside(shown->device) && !contents && x->numel) {
         td_tensor *there = shown;
         shown = td_host_copy(there);
@@ -499,8 +510,10 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         td_tensor_release(shown);
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"_local_scalar_dense_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)x->dtype));
     }
-    if (!shown)
+    if (!shown) {
+        free(suffixes);
         return NULL;
+    }
     begin();
     string s = new_string();
     int64_t indent = (int64_t)strlen(prefix) + 1;
@@ -548,6 +561,16 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
             x->dtype != TD_BOOL)
             put_dtype(&t, x);
         text[0] = 0;
+    } else if (suffixes) {
+        put_size(&t, x);
+        put_dtype(&t, x);
+        for (char *at = suffixes, *next; *at; at = next) {
+            next = at + 1 + strcspn(at + 1, "\f");
+            const char more = *next;
+            *next = 0;
+            put_suffix(&t, at + 1);
+            *next = more;
+        }
     } else if (meta || x->numel == 0) {
         if (meta || x->ndim != 1)
             put_size(&t, x);
@@ -570,6 +593,7 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         put_suffix(&t, text);
     put_text(&s, ")");
     td_tensor_release(shown);
+    free(suffixes);
     return finish(&s);
 }
 

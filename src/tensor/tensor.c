@@ -457,6 +457,8 @@ int td_tensor_item(td_tensor *x, td_scalar *value)
         return td_error(TD_E_RUNTIME, "item: the tensor must be strided; copy it with .to_dense() first");
     if (TD_UNLIKELY(x->extra != NULL) && TD_EXTRA_TABLE(x)->readable && TD_EXTRA_TABLE(x)->readable(x) != 0)
         return -1;
+    if (TD_UNLIKELY(x->extra != NULL) && TD_EXTRA_TABLE(x)->item)
+        return TD_EXTRA_TABLE(x)->item(x, value);
     _Alignas(16) char p[16];        /* elements may be unaligned */
     memcpy(p, x->data, (size_t)td_itemsize(x));
     double sign = x->flags & TD_FLAG_NEG ? -1 : 1;

@@ -73,6 +73,8 @@ typedef struct td_extra_table {
     int  (*readable)(const struct td_tensor *x);
     /* Of what stands for another tensor: that (borrowed). */
     const struct td_tensor *(*inside)(const struct td_tensor *x);
+    /* The number that the one element of a strided tensor stands for; NULL: its dtype says. */
+    int  (*item)(const struct td_tensor *x, td_scalar *value);
 } td_extra_table;
 #define TD_EXTRA_TABLE(x) (*(const td_extra_table **)(x)->extra)
 
@@ -151,6 +153,9 @@ td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int
 /* Same, but no view relation and no gradient: shares storage and version counter (detach). */
 td_tensor *td_alias_detached(td_tensor *self, bool own_version);
 /* Same, read as another dtype or shape. */
+/* The same without what `extra` has to say of views: for a table's own functions.  td_plain_view is a view in autograd's sense. */
+td_tensor *td_plain_view(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t byte_offset);
+td_tensor *td_plain_alias(td_tensor *self, td_dtype dtype, bool own_version);
 td_tensor *td_alias_as(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides);
 /* Change the geometry of a tensor in place (resize_, set_, t_); the caller checks bounds and, where the first
  * element moves, sets `data`.  The tensor is unchanged after an error. */

@@ -233,13 +233,9 @@ static inline int check_reach(const td_tensor *self, td_dtype dtype, int ndim, c
     return TD_LIKELY(inside) ? 0 : check_within_self(self, dtype, ndim, sizes, strides, byte_offset);
 }
 
-static inline __attribute__((always_inline)) td_tensor *view(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes,
-                                                             const int64_t *strides, int64_t byte_offset, bool permuted)
+static inline __attribute__((always_inline)) td_tensor *view_of_elements(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes,
+                                                                         const int64_t *strides, int64_t byte_offset, bool permuted)
 {
-    if (!self || (!permuted && td_check_sizes(ndim, sizes) != 0))
-        return NULL;
-    if (TD_UNLIKELY(self->extra != NULL) && TD_EXTRA_TABLE(self)->view)
-        return TD_EXTRA_TABLE(self)->view(self, dtype, ndim, sizes, strides, byte_offset);
     if (TD_UNLIKELY(!self->storage))
         return td_fail(TD_E_RUNTIME, "views need a strided tensor: this one's layout has no storage");
     if (!permuted && check_reach(self, dtype, ndim, sizes, strides, byte_offset) != 0)
@@ -259,6 +255,21 @@ static inline __attribute__((always_inline)) td_tensor *view(td_tensor *self, td
         x->replay = self->replay;
     }
     return x;
+}
+
+static inline __attribute__((always_inline)) td_tensor *view(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes,
+                                                             const int64_t *strides, int64_t byte_offset, bool permuted)
+{
+    if (!self || (!permuted && td_check_sizes(ndim, sizes) != 0))
+        return NULL;
+    if (TD_UNLIKELY(self->extra != NULL) && TD_EXTRA_TABLE(self)->view)
+        return TD_EXTRA_TABLE(self)->view(self, dtype, ndim, sizes, strides, byte_offset);
+    return view_of_elements(self, dtype, ndim, sizes, strides, byte_offset, permuted);
+}
+
+td_tensor *td_plain_view(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t byte_offset)
+{
+    return view_of_elements(self, dtype, ndim, sizes, strides, byte_offset, false);
 }
 
 td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
@@ -331,12 +342,17 @@ td_tensor *td_alias_detached(td_tensor *self, bool own_version)
         return NULL;
     if (self->extra && TD_EXTRA_TABLE(self)->alias)
         return TD_EXTRA_TABLE(self)->alias(self, own_version);
+    return td_plain_alias(self, self->dtype, own_version);
+}
+
+td_tensor *td_plain_alias(td_tensor *self, td_dtype dtype, bool own_version)
+{
     if (!self->storage)
         return td_fail(TD_E_RUNTIME, "detach: a tensor without a storage can't be aliased here");
     uint32_t *version = NULL;
     if (own_version && !(version = td_version_new(0)))
         return NULL;
-    td_tensor *x = alias(self, self->dtype, self->ndim, self->sizes, self->strides, self->data, true);
+    td_tensor *x = alias(self, dtype, self->ndim, self->sizes, self->strides, self->data, true);
     if (!x) {
         if (version)
             td_version_release(version);

@@ -59,7 +59,7 @@ static int wrapped_readable(const td_tensor *x)
 
 static const td_tensor *wrapped_inside(const td_tensor *x) { return td_wrapped_of(x)->value; }
 
-const td_extra_table td_wrapped_table = {wrapped_destroy, wrapped_alias, wrapped_view, wrapped_readable, wrapped_inside};
+const td_extra_table td_wrapped_table = {wrapped_destroy, wrapped_alias, wrapped_view, wrapped_readable, wrapped_inside, NULL};
 
 /* Sizes or strides but the batch's; dim -1 copies them all. */
 static void without(const int64_t *from, int n, int dim, int64_t *to)

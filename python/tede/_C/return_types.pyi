@@ -3,6 +3,9 @@
 from typing import NamedTuple
 from tede._C import Tensor
 
+class _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(NamedTuple):
+    output: Tensor
+    mask: Tensor
 class _linalg_eig(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -30,6 +33,12 @@ class cummax(NamedTuple):
 class cummin(NamedTuple):
     values: Tensor
     indices: Tensor
+class fake_quantize_per_channel_affine_cachemask(NamedTuple):
+    output: Tensor
+    mask: Tensor
+class fake_quantize_per_tensor_affine_cachemask(NamedTuple):
+    output: Tensor
+    mask: Tensor
 class frexp(NamedTuple):
     mantissa: Tensor
     exponent: Tensor

@@ -1,0 +1,145 @@
+/* The patterns of entries for quantized tensors, `layouts: {quantized: WORD}`:
+ *   integers    the operator itself on the integers, in the same memory; numbers among its arguments are quantized first;
+ *   numbers     the same on a copy of the integers as float32 (qint32: float64), for operators that don't take integers;
+ *   computed    the operator on what the integers stand for; floating results are quantized as the first operand is;
+ *   fused       the same, but the product with the scale isn't rounded before the zero point is taken off, as in PyTorch's loops;
+ *   unit, symmetric
+ *               the same, for results between 0 and 1 or between -1 and 1, which are quantized so that this is the range.
+ * Integers have the order of what they stand for only if all have one scale and zero point, so the first two are for
+ * tensors that are quantized per tensor, and alike if there are several. */
+#include "calls_layouts_quantized_calls.h"
+#include "dispatch/frame.h"
+#include "dispatch/op.h"
+#include "dispatch/outputs.h"
+#include "layouts/quantized/object.h"
+
+typedef enum pattern { INTEGERS, NUMBERS, COMPUTED, FUSED, UNIT, SYMMETRIC } pattern;
+
+static int count_of(const td_value *v) { return v->kind == TD_VALUE_TENSOR ? 1 : v->kind == TD_VALUE_TENSORS ? (int)v->count : 0; }
+static td_tensor *tensor_of(const td_value *v, int k) { return v->kind == TD_VALUE_TENSOR ? v->tensor : v->tensors[k]; }
+
+/* What a number among the arguments is as an integer. */
+static int enter_number(td_scalar *number, const td_tensor *first)
+{
+    const double value = number->kind == TD_SCALAR_FLOAT ? number->d : (double)number->i;
+    *number = td_int(td_quantized_number(td_quantizer_of(first), first->dtype, value));
+    return 0;
+}
+
+static td_tensor *enter(td_tensor *x, const td_tensor *first, pattern p, bool written)
+{
+    if (!td_is_quantized(x)) {
+        if (p > NUMBERS || x->dtype != TD_F32 || written)
+            return td_ref(x);
+        TD_AUTO td_tensor *quantized = td_quantized_from(x, td_quantizer_of(first), (td_dtype)first->dtype);
+        return td_quantized_integers(quantized);
+    }
+    if (p > NUMBERS)
+        return p == COMPUTED || td_quantizer_of(x)->scheme != TD_PER_TENSOR_AFFINE ? td_dequantize_self(x) : td__dequantize_fused(x);
+    if (td_check_per_tensor(x))
+        return NULL;
+    if (!written && !td_quantizers_agree(td_quantizer_of(x), td_quantizer_of(first)))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "operands that are quantized with different scales or zero points");
+    TD_AUTO td_tensor *integers = td_quantized_integers(x);
+    return p == INTEGERS || !integers ? td_ref(integers) : td_as_contiguous(integers, x->dtype == TD_QI32 ? TD_F64 : TD_F32);
+}
+
+/* A result, owned: quantized like the operand if it holds elements of it. */
+static td_tensor *leave(td_tensor *x, const td_tensor *first, pattern p)
+{
+    if (!x || x == TD_NONE)
+        return x;
+    TD_AUTO td_tensor *made = x;
+    const td_dtype inside = p == INTEGERS ? td_integers_of(first->dtype) : first->dtype == TD_QI32 && p == NUMBERS ? TD_F64 : TD_F32;
+    if ((td_dtype)made->dtype != inside)
+        return td_ref(made);
+    if (p == INTEGERS)
+        return td_quantized_over(made, td_quantizer_of(first));
+    if (p == NUMBERS) {
+        TD_AUTO td_tensor *integers = td_to(made, td_integers_of(first->dtype));
+        return td_quantized_over(integers, td_quantizer_of(first));
+    }
+    if (p == COMPUTED || p == FUSED)
+        return td_quantized_from(made, td_quantizer_of(first), (td_dtype)first->dtype);
+    const int64_t least = td_quantized_least(first->dtype);
+    const double range = first->dtype == TD_QI32 ? 0x1p32 : 256;
+    TD_AUTO_QUANTIZER td_quantizer *q = p == UNIT ? td_quantizer_per_tensor(1 / range, first->dtype == TD_QI32 ? 0 : least)
+                                                  : td_quantizer_per_tensor(2 / range, first->dtype == TD_QU8 ? 128 : 0);
+    return td_quantized_from(made, q, (td_dtype)first->dtype);
+}
+
+/* Forms in place and with out= of a pattern that makes new tensors store what the functional form makes. */
+static int store(const td_op *op, td_tensor *to, td_value *results)
+{
+    td_tensor *made = results[0].tensor;
+    results[0] = (td_value){.kind = TD_VALUE_NONE};
+    if (op->info.flags & TD_OP_INPLACE ? td_finish_inplace(op->info.name, to, made) : td_finish_out(op->info.name, to, made))
+        return -1;
+    if (op->info.n_results)
+        results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_ref(to)};
+    return 0;
+}
+
+static const td_op *functional_of(const td_op *op)
+{
+    for (const td_layout_kernel *of = op->of_layouts; of && of->key; of++)
+        if (of->key == TD_KEY_QUANTIZED && of->makes)
+            return of->makes;
+    return NULL;
+}
+
+int td_quantized_call(const td_op *op, const char *word, const td_value *arguments, td_value *results)
+{
+    static const char *const words[] = {"integers", "numbers", "computed", "fused", "unit", "symmetric"};
+    pattern p = INTEGERS;
+    while (p < SYMMETRIC && strcmp(words[p], word))
+        p++;
+    const td_op *makes = functional_of(op);
+    if (makes && makes != op) {
+        td_tensor *to = arguments[op->info.flags & TD_OP_INPLACE ? 0 : op->info.n_arguments - 1].tensor;
+        return td_quantized_call(makes, word, arguments, results) ? -1 : store(op, to, results);
+    }
+    const td_tensor *first = NULL;
+    for (int i = 0; i < op->info.n_arguments; i++)
+        for (int k = 0; k < count_of(&arguments[i]) && !first; k++)
+            if (tensor_of(&arguments[i], k) != TD_NONE && td_is_quantized(tensor_of(&arguments[i], k)))
+                first = tensor_of(&arguments[i], k);
+    if (!first)
+        return td_error(TD_E_RUNTIME, "%s: no operand is quantized", op->info.name);
+    td_frame frame;
+    if (td_frame_begin(&frame, op, arguments))
+        return -1;
+    int status = p <= NUMBERS ? td_check_per_tensor(first) : 0;
+    td_tensor *written = NULL;
+    for (int i = 0; i < frame.count && !status; i++) {
+        td_value *v = &frame.values[i];
+        for (int k = 0; k < count_of(v) && !status; k++) {
+            td_tensor *x = tensor_of(v, k);
+            if (x == TD_NONE)
+                continue;
+            if (op->info.arguments[i].is_mutable)
+                written = x;
+            td_tensor *inside = td_frame_keep(&frame, enter(x, first, p, op->info.arguments[i].is_mutable));
+            status = inside ? 0 : -1;
+            *(v->kind == TD_VALUE_TENSOR ? &v->tensor : &frame.lists[i][k]) = inside;
+        }
+        if (p <= NUMBERS && v->kind == TD_VALUE_SCALAR && !status)
+            status = enter_number(&v->scalar, first);
+    }
+    status = status ? status : td_op_call(op, frame.values, results);
+    for (int r = 0; r < op->info.n_results && !status; r++)
+        for (int k = 0; k < count_of(&results[r]) && !status; k++) {
+            td_tensor **place = results[r].kind == TD_VALUE_TENSOR ? &results[r].tensor : (td_tensor **)&results[r].tensors[k];
+            if (written) {
+                td_tensor_release(*place);
+                *place = td_ref(written);
+            } else {
+                *place = leave(*place, first, p);
+            }
+            status = *place ? 0 : -1;
+        }
+    if (status)
+        td_values_release(results, op->info.n_results);
+    td_frame_end(&frame);
+    return status;
+}

@@ -1,0 +1,152 @@
+/* Operators on quantized tensors that no pattern covers: copies, joins, averages. */
+#include "calls_layouts_quantized_kernels.h"
+#include "layouts/quantized/object.h"
+#include "ops/compose.h"
+
+#include <math.h>
+#include <tede/kernel.h>
+
+/* ---- copies */
+
+static td_tensor *like(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format)
+{
+    if (dtype != TD_DTYPE_NONE && dtype != (td_dtype)self->dtype)
+        return td_integers_of(dtype) == TD_DTYPE_NONE ? td_fail(TD_E_RUNTIME, "Creation of quantized tensor requires quantized dtype like torch.quint8")
+               : td_fail(TD_E_RUNTIME, "Expected self.scalar_type() == src.scalar_type() to be true, but got false.  (Could this error message "
+                         "be improved?  If so, please report an enhancement request to PyTorch.)");
+    TD_AUTO td_tensor *integers = td_quantized_integers(self);
+    TD_AUTO td_tensor *empty = integers ? td_empty_like(integers, TD_DTYPE_NONE, device, format) : NULL;
+    return td_quantized_over(empty, td_quantizer_of(self));
+}
+static td_tensor *copy_of(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format)
+{
+    TD_AUTO td_tensor *copy = like(self, dtype, device, format), *to = td_quantized_integers(copy), *from = td_quantized_integers(self);
+    return !to || !from || td_copy_(to, from) ? NULL : td_ref(copy);
+}
+
+td_tensor *td_quantized_empty_like(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format) { return like(self, dtype, device, format); }
+td_tensor *td_quantized_clone_format(td_tensor *self, td_memory_format format) { return copy_of(self, TD_DTYPE_NONE, TD_DEVICE_NONE, format); }
+td_tensor *td_quantized__to_copy(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, td_memory_format format)
+{
+    (void)non_blocking;
+    return copy_of(self, dtype, device, format);
+}
+
+/* Integers are copied as they are, and the quantizer with them; numbers are quantized as self is. */
+int td_quantized_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
+{
+    if (!td_is_quantized(self))
+        return td_error(TD_E_RUNTIME, "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a "
+                        "float Tensor from a quantized Tensor");
+    TD_AUTO td_tensor *to = td_quantized_integers(self);
+    if (td_is_quantized(src)) {
+        if (src->dtype != self->dtype)
+            return td_error(TD_E_RUNTIME, "Quantized Copy only works with kQInt8, kQUInt8 and kQInt32 as target dtype, and between equal ones: "
+                            "got %s and %s", td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)src->dtype));
+        TD_AUTO td_tensor *from = td_quantized_integers(src);
+        if (!to || !from || td_copy_from_(to, from, non_blocking))
+            return -1;
+        td_quantized_take(self, td_quantizer_of(src));
+        return 0;
+    }
+    if (src->dtype != TD_F32)
+        return td_error(TD_E_RUNTIME, "Quantized copy only works with kFloat as source Tensor");
+    TD_AUTO td_tensor *shaped = src->ndim == self->ndim ? td_ref(src) : td_expand(src, self->ndim, self->sizes);
+    TD_AUTO td_tensor *quantized = td_quantized_from(shaped, td_quantizer_of(self), (td_dtype)self->dtype), *from = td_quantized_integers(quantized);
+    return !to || !from ? -1 : td_copy_from_(to, from, non_blocking);
+}
+
+int td_quantized_equal(bool *results, td_tensor *self, td_tensor *other)
+{
+    *results = false;
+    if (!td_is_quantized(self) || !td_is_quantized(other) || self->dtype != other->dtype)
+        return 0;
+    if (!td_quantizers_agree(td_quantizer_of(self), td_quantizer_of(other)))
+        return 0;
+    TD_AUTO td_tensor *a = td_quantized_integers(self), *b = td_quantized_integers(other);
+    return a && b ? td_equal(results, a, b) : -1;
+}
+
+/* ---- elementwise */
+
+td_tensor *td_quantized_relu(td_tensor *self)
+{
+    if (td_check_per_tensor(self))
+        return NULL;
+    TD_AUTO td_tensor *integers = td_quantized_integers(self);
+    TD_AUTO td_tensor *made = integers ? td_clamp_min(integers, td_int(td_quantizer_of(self)->zero_point)) : NULL;
+    return td_quantized_over(made, td_quantizer_of(self));
+}
+
+/* What has the first one's quantizer is joined as integers; the rest is quantized anew. */
+td_tensor *td_quantized_cat(int64_t n, td_tensor *const *tensors, int64_t dim)
+{
+    enum { MANY = 64 };
+    td_tensor *few[MANY], **integers = n <= MANY ? few : td_mem_alloc(sizeof *integers * (size_t)n);
+    td_tensor *made = NULL, *first = n ? tensors[0] : NULL;
+    int64_t done = 0;
+    if (!integers)
+        return NULL;
+    for (; done < n; done++) {
+        td_tensor *x = tensors[done];
+        if (!td_is_quantized(x) || x->dtype != first->dtype || td_quantizer_of(x)->scheme != TD_PER_TENSOR_AFFINE) {
+            td_error(TD_E_RUNTIME, "Only per-tensor quantization is supported in 'cat'!");
+            break;
+        }
+        TD_AUTO td_tensor *numbers = td_quantizers_agree(td_quantizer_of(x), td_quantizer_of(first)) ? NULL : td_dequantize_self(x);
+        TD_AUTO td_tensor *anew = numbers ? td_quantized_from(numbers, td_quantizer_of(first), (td_dtype)x->dtype) : td_ref(x);
+        if (!(integers[done] = td_quantized_integers(anew)))
+            break;
+    }
+    if (done == n && n) {
+        TD_AUTO td_tensor *joined = td_cat(n, integers, dim);
+        made = td_quantized_over(joined, td_quantizer_of(first));
+    }
+    for (int64_t i = 0; i < done; i++)
+        td_tensor_release(integers[i]);
+    if (integers != few)
+        td_mem_free(integers, sizeof *integers * (size_t)n);
+    return made;
+}
+
+/* ---- averages: sums of integers, over how many they are */
+
+/* An average of the integers without their zero point, rounded and moved back. */
+static td_tensor *averaged(td_tensor *self, td_tensor *means)
+{
+    TD_AUTO td_tensor *near = means ? td_round(means) : NULL;
+    TD_AUTO td_tensor *moved = near ? td_plus(near, td_int(td_quantizer_of(self)->zero_point)) : NULL;
+    TD_AUTO td_tensor *kept = moved ? td_clamp(moved, &(td_scalar){.kind = TD_SCALAR_INT, .i = td_quantized_least(self->dtype)},
+                                               &(td_scalar){.kind = TD_SCALAR_INT, .i = td_quantized_most(self->dtype)}) : NULL;
+    TD_AUTO td_tensor *integers = kept ? td_to(kept, td_integers_of(self->dtype)) : NULL;
+    return td_quantized_over(integers, td_quantizer_of(self));
+}
+/* The integers without their zero point, as float64. */
+static td_tensor *centered(td_tensor *self)
+{
+    if (td_check_per_tensor(self))
+        return NULL;
+    TD_AUTO td_tensor *integers = td_quantized_integers(self);
+    TD_AUTO td_tensor *numbers = integers ? td_to(integers, TD_F64) : NULL;
+    return numbers ? td_plus(numbers, td_int(-td_quantizer_of(self)->zero_point)) : NULL;
+}
+
+td_tensor *td_quantized_avg_pool2d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+                                   const int64_t *padding, bool ceil_mode, bool count_include_pad, const int64_t *divisor)
+{
+    TD_AUTO td_tensor *numbers = centered(self);
+    TD_AUTO td_tensor *means = numbers ? td_avg_pool2d(numbers, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, count_include_pad, divisor) : NULL;
+    return averaged(self, means);
+}
+td_tensor *td_quantized_avg_pool3d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+                                   const int64_t *padding, bool ceil_mode, bool count_include_pad, const int64_t *divisor)
+{
+    TD_AUTO td_tensor *numbers = centered(self);
+    TD_AUTO td_tensor *means = numbers ? td_avg_pool3d(numbers, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, count_include_pad, divisor) : NULL;
+    return averaged(self, means);
+}
+td_tensor *td_quantized_adaptive_avg_pool2d(td_tensor *self, int64_t n, const int64_t *size)
+{
+    TD_AUTO td_tensor *numbers = centered(self), *means = numbers ? td__adaptive_avg_pool2d(numbers, n, size) : NULL;
+    return averaged(self, means);
+}

@@ -1,0 +1,226 @@
+/* Quantizers, and tensors with one: views, printing. */
+#include "calls_layouts_quantized_object.h"
+#include "layouts/quantized/object.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <tede/kernel.h>
+#include "tensor/head.h"
+
+/* ---- dtypes */
+
+static const struct { td_dtype quantized, integers; int64_t least, most; } kinds[] = {
+    {TD_QI8, TD_I8, -128, 127}, {TD_QU8, TD_U8, 0, 255}, {TD_QI32, TD_I32, INT32_MIN, INT32_MAX},
+};
+
+td_dtype td_integers_of(int dtype)
+{
+    for (size_t i = 0; i < TD_COUNT(kinds); i++)
+        if ((int)kinds[i].quantized == dtype)
+            return kinds[i].integers;
+    return TD_DTYPE_NONE;
+}
+td_dtype td_quantized_of(int dtype)
+{
+    for (size_t i = 0; i < TD_COUNT(kinds); i++)
+        if ((int)kinds[i].integers == dtype)
+            return kinds[i].quantized;
+    return TD_DTYPE_NONE;
+}
+int64_t td_quantized_least(int dtype) { return kinds[dtype == TD_QI8 ? 0 : dtype == TD_QU8 ? 1 : 2].least; }
+int64_t td_quantized_most(int dtype) { return kinds[dtype == TD_QI8 ? 0 : dtype == TD_QU8 ? 1 : 2].most; }
+
+/* ---- quantizers */
+
+static void destroy(void *extra)
+{
+    td_quantizer *q = extra;
+    if (!td_drop_count(&q->refcount))
+        return;
+    td_tensor_release(q->scales);
+    td_tensor_release(q->zero_points);
+    td_mem_free(q, sizeof *q);
+}
+void td_quantizer_release(td_quantizer *q)
+{
+    if (q)
+        destroy(q);
+}
+
+static td_tensor *attach(td_tensor *x, const td_quantizer *q)
+{
+    if (!x)
+        return NULL;
+    x->keys = (x->keys & ~TD_KEYSET(TD_KEY_DTYPE)) | TD_KEYSET(TD_KEY_QUANTIZED);
+    x->extra = td_quantizer_retain(q);
+    return x;
+}
+
+static td_tensor *alias(td_tensor *x, bool own_version) { return attach(td_plain_alias(x, (td_dtype)x->dtype, own_version), td_quantizer_of(x)); }
+
+/* Per channel a view must keep the axis: it may leave out dimensions before it, or add some, or take a part of any. */
+static td_quantizer *of_view(const td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    const td_quantizer *q = td_quantizer_of(x);
+    if (q->scheme == TD_PER_TENSOR_AFFINE)
+        return td_quantizer_retain(q);
+    const int64_t step = x->strides[q->axis], channels = x->sizes[q->axis];
+    int axis = -1;
+    if (ndim == x->ndim && !memcmp(sizes, x->sizes, sizeof *sizes * (size_t)ndim) && !memcmp(strides, x->strides, sizeof *sizes * (size_t)ndim))
+        return td_quantizer_retain(q);
+    for (int d = 0, at = 0; d < ndim; d++) {                /* the dimensions of x that are left, in their order */
+        while (at < x->ndim && strides[d] != x->strides[at] && sizes[d] != 1)
+            at++;
+        if (at == x->ndim) {
+            axis = -1;
+            break;
+        }
+        if (at == q->axis && strides[d] == step && (sizes[d] > 1 || channels == 1))
+            axis = d;
+        at += strides[d] == x->strides[at];
+    }
+    int64_t before = offset;                                /* the first channel that is there */
+    for (int d = 0; d < q->axis; d++)
+        if (x->strides[d] > step && x->strides[d])
+            before %= x->strides[d];
+    const int64_t first = step ? before / step : 0;
+    if (axis < 0 || first < 0 || first + sizes[axis] > channels)
+        return td_fail(TD_E_RUNTIME, "Setting strides is possible only on uniformly quantized tensor");
+    if (first == 0 && sizes[axis] == channels && axis == q->axis)
+        return td_quantizer_retain(q);
+    TD_AUTO td_tensor *scales = td_narrow(q->scales, 0, first, sizes[axis]), *zero_points = td_narrow(q->zero_points, 0, first, sizes[axis]);
+    return td_quantizer_per_channel(scales, zero_points, axis);
+}
+
+static td_tensor *view(td_tensor *x, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t byte_offset)
+{
+    if (td_integers_of(dtype) == TD_DTYPE_NONE)
+        return td_plain_view(x, dtype, ndim, sizes, strides, byte_offset);
+    TD_AUTO_QUANTIZER td_quantizer *q = of_view(x, ndim, sizes, strides, byte_offset / td_itemsize(x));
+    return q ? attach(td_plain_view(x, dtype, ndim, sizes, strides, byte_offset), q) : NULL;
+}
+
+static int item(const td_tensor *x, td_scalar *value)
+{
+    TD_AUTO td_tensor *number = td_dequantize_self((td_tensor *)x);
+    return number ? td_tensor_item(number, value) : -1;
+}
+
+static const td_extra_table table = {destroy, alias, view, NULL, NULL, item};
+
+td_quantizer *td_quantizer_per_tensor(double scale, int64_t zero_point)
+{
+    td_quantizer *q = td_mem_alloc(sizeof *q);
+    if (q)
+        *q = (td_quantizer){.table = &table, .refcount = 1, .scale = scale, .zero_point = zero_point};
+    return q;
+}
+
+/* A tensor without a history, contiguous and of a dtype, that nobody else writes. */
+static td_tensor *kept(td_tensor *x, td_dtype dtype)
+{
+    TD_AUTO td_tensor *plain = x ? td_alias_detached(x, false) : NULL;
+    TD_AUTO td_tensor *cast = plain ? td_as_contiguous(plain, dtype) : NULL;
+    return cast ? td_clone(cast) : NULL;
+}
+
+td_quantizer *td_quantizer_per_channel(td_tensor *scales, td_tensor *zero_points, int axis)
+{
+    td_quantizer *q = td_mem_alloc(sizeof *q);
+    if (!q)
+        return NULL;
+    const bool floats = zero_points && td_is_floating(zero_points);
+    *q = (td_quantizer){.table = &table, .refcount = 1, .axis = axis, .scheme = floats ? TD_PER_CHANNEL_FLOAT : TD_PER_CHANNEL_AFFINE};
+    q->scales = kept(scales, floats ? TD_F32 : TD_F64);
+    q->zero_points = kept(zero_points, floats ? TD_F32 : TD_I64);
+    if (q->scales && q->zero_points)
+        return q;
+    destroy(q);
+    return NULL;
+}
+
+static bool same_numbers(td_tensor *a, td_tensor *b)
+{
+    return a->dtype == b->dtype && a->numel == b->numel && !memcmp(a->data, b->data, (size_t)(a->numel * td_itemsize(a)));
+}
+bool td_quantizers_agree(const td_quantizer *a, const td_quantizer *b)
+{
+    if (a == b || a->scheme != b->scheme || a->scheme == TD_PER_TENSOR_AFFINE)
+        return a == b || (a->scheme == b->scheme && a->scale == b->scale && a->zero_point == b->zero_point);
+    return a->axis == b->axis && same_numbers(a->scales, b->scales) && same_numbers(a->zero_points, b->zero_points);
+}
+
+/* ---- tensors */
+
+td_tensor *td_quantized_integers(td_tensor *x)
+{
+    if (!x)
+        return NULL;
+    td_tensor *integers = td_plain_alias(x, td_integers_of(x->dtype), false);
+    if (integers)
+        integers->keys &= ~TD_KEYSET(TD_KEY_QUANTIZED);
+    return integers;
+}
+
+td_tensor *td_quantized_over(td_tensor *integers, const td_quantizer *q)
+{
+    return integers && q ? attach(td_plain_alias(integers, td_quantized_of(integers->dtype), false), q) : NULL;
+}
+
+void td_quantized_take(td_tensor *x, const td_quantizer *q)
+{
+    td_quantizer *old = x->extra;
+    x->extra = td_quantizer_retain(q);
+    destroy(old);
+}
+
+int td_check_per_tensor(const td_tensor *x)
+{
+    return td_quantizer_of(x)->scheme == TD_PER_TENSOR_AFFINE ? 0
+           : td_error(TD_E_RUNTIME, "Expected quantizer->qscheme() == kPerTensorAffine to be true, but got false.  (Could this error "
+                      "message be improved?  If so, please report an enhancement request to PyTorch.)");
+}
+
+/* ---- the kind */
+
+/* As Python shows a float: the fewest digits that give the number back. */
+static void shortest(double x, char *text, size_t room)
+{
+    int digits = 1;
+    do
+        snprintf(text, room, "%.*e", digits - 1, x);
+    while (strtod(text, NULL) != x && digits++ < 17);
+    const char *e = strchr(text, 'e');
+    const int exponent = e ? atoi(e + 1) : 0;
+    if (e && exponent >= -4 && exponent < 16)
+        snprintf(text, room, "%.*f", digits - 1 - exponent > 1 ? digits - 1 - exponent : 1, x);
+}
+
+static char *suffixes(const td_tensor *x, const char *prefix)
+{
+    const td_quantizer *q = td_quantizer_of(x);
+    char *text = NULL, number[40];
+    if (q->scheme == TD_PER_TENSOR_AFFINE) {
+        shortest(q->scale, number, sizeof number);
+        if (asprintf(&text, "\fquantization_scheme=%sper_tensor_affine\fscale=%s\fzero_point=%" PRId64, prefix, number, q->zero_point) < 0)
+            text = NULL;
+        return text ? text : td_fail(TD_E_MEMORY, "no memory to print a tensor");
+    }
+    char *scales = td_tensor_str(q->scales), *zero_points = td_tensor_str(q->zero_points);
+    if (scales && zero_points && asprintf(&text, "\fquantization_scheme=%s%s\fscale=%s\fzero_point=%s\faxis=%d", prefix,
+                                          q->scheme == TD_PER_CHANNEL_FLOAT ? "per_channel_affine_float_qparams" : "per_channel_affine", scales,
+                                          zero_points, q->axis) < 0)
+        text = NULL;
+    td_string_free(scales);
+    td_string_free(zero_points);
+    return text ? text : td_fail(TD_E_MEMORY, "no memory to print a tensor");
+}
+
+extern const td_layout_kind td_quantized_kind;
+
+
+const td_layout_kind td_quantized_kind = {
+    .size = sizeof(td_layout_kind), .name = "_quantized", .title = "Quantized", .flags = TD_LAYOUT_STRIDES,
+    .to_dense = td_dequantize_self, .call = td_quantized_call, .suffixes = suffixes,
+};

@@ -1,0 +1,60 @@
+/* Quantized tensors: integers in a storage, with sizes and strides as any tensor's, and a quantizer that says what numbers they stand
+ * for: (integer - zero point) * scale, with one pair for the tensor or one per index of a dimension, the axis.
+ *
+ * The quantizer hangs on the tensor's `extra`; views and aliases share it and the storage.  A quantizer never changes: copy_, which
+ * takes over its source's, exchanges the pointer.  The key among those of layouts is what leads calls here. */
+#ifndef TD_LAYOUTS_QUANTIZED_OBJECT_H
+#define TD_LAYOUTS_QUANTIZED_OBJECT_H
+#include "ops/compose.h"
+#include "tensor/layout.h"
+
+typedef enum td_qscheme { TD_PER_TENSOR_AFFINE, TD_PER_CHANNEL_AFFINE, TD_PER_CHANNEL_FLOAT } td_qscheme;
+
+typedef struct td_quantizer {
+    const td_extra_table *table;
+    int64_t    refcount;
+    td_qscheme scheme;
+    int        axis;
+    double     scale;
+    int64_t    zero_point;
+    td_tensor *scales, *zero_points;        /* per channel, contiguous: float64 and int64, or both float32; else NULL */
+} td_quantizer;
+
+static inline bool td_is_quantized(const td_tensor *x) { return (x->keys & TD_KEYSET(TD_KEY_QUANTIZED)) != 0; }
+static inline const td_quantizer *td_quantizer_of(const td_tensor *x) { return x->extra; }
+
+/* New quantizers, of which tensors take references. */
+td_quantizer *td_quantizer_per_tensor(double scale, int64_t zero_point);
+td_quantizer *td_quantizer_per_channel(td_tensor *scales, td_tensor *zero_points, int axis);
+void          td_quantizer_release(td_quantizer *q);
+static inline void td_quantizer_cleanup(td_quantizer **q) { td_quantizer_release(*q); }
+#define TD_AUTO_QUANTIZER __attribute__((cleanup(td_quantizer_cleanup)))
+static inline td_quantizer *td_quantizer_retain(const td_quantizer *q)
+{
+    __atomic_fetch_add(&((td_quantizer *)q)->refcount, 1, __ATOMIC_RELAXED);
+    return (td_quantizer *)q;
+}
+bool          td_quantizers_agree(const td_quantizer *a, const td_quantizer *b);
+
+/* The integer dtype in which elements are stored, TD_DTYPE_NONE of dtypes that aren't quantized; and back. */
+td_dtype td_integers_of(int dtype);
+td_dtype td_quantized_of(int dtype);
+/* The least and the largest integer. */
+int64_t td_quantized_least(int dtype);
+int64_t td_quantized_most(int dtype);
+
+/* x's memory as integers, and integers' memory as a quantized tensor.  NULL of NULL. */
+td_tensor *td_quantized_integers(td_tensor *x);
+td_tensor *td_quantized_over(td_tensor *integers, const td_quantizer *q);
+/* x has another quantizer from now on. */
+void       td_quantized_take(td_tensor *x, const td_quantizer *q);
+
+/* One number quantized with the tensor's quantizer. */
+int64_t    td_quantized_number(const td_quantizer *q, int dtype, double value);
+/* A float32 tensor quantized: per channel the axis must be one of x's. */
+td_tensor *td_quantized_from(td_tensor *x, const td_quantizer *q, td_dtype dtype);
+/* 0, or -1 with the error of PyTorch's assertion, where one pair for the whole tensor is needed. */
+int        td_check_per_tensor(const td_tensor *x);
+/* Runs an operator by a pattern of calls.c. */
+int        td_quantized_call(const td_op *op, const char *word, const td_value *arguments, td_value *results);
+#endif

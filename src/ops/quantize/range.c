@@ -1,0 +1,30 @@
+/* From a range of numbers to a scale and a zero point.
+ *
+ * The range is widened to contain zero.  A scale that is too small for its reciprocal to be exact enough is raised.  Of the two zero points that
+ * the ends of the range give, the one with the smaller rounding error is taken. */
+#include "ops/quantize/range.h"
+#include <math.h>
+
+void td_choose_qparams(double least, double most, int64_t q_least, int64_t q_most, double *scale, int64_t *zero_point)
+{
+    least = fmin(least, 0), most = fmax(most, 0);
+    double step = (most - least) / (double)(q_most - q_least);
+    if ((float)step == 0.f || isinf(1.f / (float)step))
+        step = 0.1;
+    const double small = 6.1e-5f;
+    if (step < small) {
+        const double was = step;
+        step = small;
+        if (least == 0)
+            most = small * (double)(q_most - q_least);
+        else if (most == 0)
+            least = -small * (double)(q_most - q_least);
+        else
+            least *= small / was, most *= small / was;
+    }
+    const double from_least = (double)q_least - least / step, from_most = (double)q_most - most / step;
+    const double error_least = fabs((double)q_least) - fabs(least / step), error_most = fabs((double)q_most) - fabs(most / step);
+    const double zero = error_least < error_most ? from_least : from_most;
+    *scale = step;
+    *zero_point = zero < (double)q_least ? q_least : zero > (double)q_most ? q_most : (int64_t)nearbyint(zero);
+}
