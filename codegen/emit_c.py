@@ -694,7 +694,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 
     # -------------------------------------------------------------------------------------------- other layouts
     def layouts(self, op):
-        """(key, pattern, kernel, word) for layouts other than strided, from ``layouts:``.  ``kernel``: there is a td_sparse_X or td_quantized_X,
+        """(key, pattern, kernel, word) for layouts other than strided, from ``layouts:``.  ``kernel``: there is a td_sparse_X, td_quantized_X or td_packed_X,
         from which the in-place and out= forms are made; ``same``: the operator's own body; other words are patterns of
         src/dispatch/layouts.c, or the layout's own."""
         if op.target:

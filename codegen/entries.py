@@ -197,13 +197,14 @@ def c_name(schema):
 
 # Of `layouts:` in an entry: the keys that a name stands for, and what may be said of them.
 LAYOUT_KEYS = {'sparse': ('TD_KEY_SPARSE', 'TD_KEY_COMPRESSED'), 'sparse_coo': ('TD_KEY_SPARSE',), 'sparse_compressed': ('TD_KEY_COMPRESSED',),
-               'nested': ('TD_KEY_PARTS',), 'quantized': ('TD_KEY_QUANTIZED',), 'any': ('TD_KEY_DENSE',)}
+               'nested': ('TD_KEY_PARTS',), 'quantized': ('TD_KEY_QUANTIZED',),
+               'packed': ('TD_KEY_PACKED',), 'any': ('TD_KEY_DENSE',)}
 LAYOUT_PATTERNS = {'values': 'TD_LAYOUT_VALUES', 'elements': 'TD_LAYOUT_ELEMENTS', 'parts': 'TD_LAYOUT_EACH_PART',
                    'rows': 'TD_LAYOUT_ROWS', 'dims': 'TD_LAYOUT_DIMS', 'reduced': 'TD_LAYOUT_REDUCED'}
 OF_NESTED = 'rows', 'dims', 'reduced'
 # Words that the layout itself knows (its `call`), and the start of the names of its kernels.
 LAYOUT_WORDS = {'quantized': ('integers', 'numbers', 'computed', 'fused', 'unit', 'symmetric')}
-LAYOUT_KERNELS = {'quantized': 'quantized'}         # else sparse
+LAYOUT_KERNELS = {'quantized': 'quantized', 'packed': 'packed'}         # else sparse
 
 
 def of_layouts(op):

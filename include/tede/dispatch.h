@@ -25,6 +25,7 @@ typedef enum td_key {
     TD_KEY_SPARSE, TD_KEY_COMPRESSED,       /* COO; CSR, CSC, BSR and BSC */
     TD_KEY_NESTED,                          /* jagged, and nested tensors whose parts are strided */
     TD_KEY_QUANTIZED,                       /* strided, with a scale and a zero point */
+    TD_KEY_PACKED,                          /* weights of few bits: <tede/packed.h> */
     TD_KEY_LAYOUTS,                         /* the first for layouts that are registered at run time: td_layout_key */
     TD_KEY_DTYPE = 23,                      /* formats (complex32, float8, ...) and all dtypes of plug-ins */
     /* Python's __torch_dispatch__ is the innermost: it sees what the others make of a call. */
@@ -77,7 +78,7 @@ typedef struct td_value {
 } td_value;
 /* An argument that isn't there (int? = None, ...) has kind TD_VALUE_NONE. */
 
-typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_SPARSE_CSC, TD_SPARSE_BSR, TD_SPARSE_BSC, TD_JAGGED,
+typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_SPARSE_CSC, TD_SPARSE_BSR, TD_SPARSE_BSC, TD_JAGGED, TD_PACKED,
                          TD_LAYOUTS_KNOWN,      /* numbers from here on are for those that are registered */
                          TD_LAYOUTS = 32 } td_layout;
 typedef enum td_memory_format { TD_CONTIGUOUS_FORMAT, TD_PRESERVE_FORMAT, TD_CHANNELS_LAST, TD_CHANNELS_LAST_3D,

@@ -1874,6 +1874,21 @@ TD_API int td__fused_adagrad_(int64_t n_self, td_tensor *const *self, int64_t n_
         double lr, double lr_decay, double weight_decay, double eps, bool maximize, td_tensor *grad_scale,
         td_tensor *found_inf) TD_MUST_USE;
 
+/* ==== packed ============================================================================================== */
+
+/* Self with the elements of its last dimension in blocks of few bits. Formats: ``int8`` (a scale for each row), ``int4_g32``, */
+TD_API td_tensor *td_to_packed(td_tensor *self, const char *format);
+/* A packed tensor over a format's blocks, which are bytes. */
+TD_API td_tensor *td__packed_from_blocks(td_tensor *blocks, int64_t n_size, const int64_t *size,
+        const char *format, td_dtype dtype);
+/* The rows of a matrix as blocks of a format. */
+TD_API td_tensor *td__pack_rows(td_tensor *self, const char *format);
+/* The matrix whose rows are these blocks. */
+TD_API td_tensor *td__unpack_rows(td_tensor *rows, const char *format, int64_t columns, td_dtype dtype);
+/* What ``linear`` gives of a weight whose rows are these blocks. */
+TD_API td_tensor *td__packed_linear(td_tensor *input, td_tensor *rows, const char *format, int64_t columns,
+        td_tensor *bias);
+
 /* ==== pad ================================================================================================= */
 
 /* self with ``value`` around it: pad lists what goes before and behind, the last dimension first; less than 0 cuts off. */
@@ -2273,7 +2288,7 @@ TD_API td_tensor *td_quantize_per_tensor_dynamic(td_tensor *self, td_dtype dtype
 /* Quantized with a scale and a zero point for each index of a dimension. */
 TD_API td_tensor *td_quantize_per_channel(td_tensor *self, td_tensor *scales, td_tensor *zero_points,
         int64_t axis, td_dtype dtype);
-/* The numbers that a quantized tensor's integers stand for, as float32. */
+/* The numbers that a quantized tensor's integers stand for, as float32; a packed tensor unpacked, in its dtype. */
 TD_API td_tensor *td_dequantize_self(td_tensor *self);
 /* dequantize with one rounding. */
 TD_API td_tensor *td__dequantize_fused(td_tensor *self);

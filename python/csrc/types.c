@@ -566,7 +566,8 @@ static PyObject *can_cast(PyObject *m, PyObject *args, PyObject *kw)
     return PyBool_FromLong(category(from, false) <= category(to, true));
 }
 
-/* The dtype or layout of a name that has been registered since the module was made, or None. */
+/* The dtype or layout of a name that has been registered since the module was made, or whose tensors are pickled as those of such
+ * layouts are; or None. */
 static PyObject *registered(PyObject *m, PyObject *o)
 {
     (void)m;
@@ -577,7 +578,7 @@ static PyObject *registered(PyObject *m, PyObject *o)
         if (td_dtype_size(code) && strcmp(td_dtype_name(code), name) == 0)
             return Py_NewRef(td_py_dtype(code));
     const int layout = td_layout_find(name);
-    if (layout >= TD_LAYOUTS_KNOWN)
+    if (layout >= TD_LAYOUTS_KNOWN || layout == TD_PACKED)
         return Py_NewRef(td_py_layout(layout));
     Py_RETURN_NONE;
 }

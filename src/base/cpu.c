@@ -70,6 +70,12 @@ bool td_cpu_multiplies_bf16(void)
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5);
 }
 
+bool td_cpu_multiplies_bytes(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 11);
+}
+
 static bool copies_strings;
 static int look_for_strings(void)
 {
@@ -85,6 +91,7 @@ bool td_cpu_copies_strings(void)
 }
 #else
 bool td_cpu_multiplies_bf16(void) { return false; }
+bool td_cpu_multiplies_bytes(void) { return false; }
 bool td_cpu_copies_strings(void) { return false; }
 #endif
 

@@ -10,7 +10,7 @@
 
 /* Names that are known before somebody registers them, with the numbers of td_layout. */
 static const char *const known[TD_LAYOUTS_KNOWN] = {"strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc",
-                                                  "jagged"};
+                                                  "jagged", "packed"};
 
 static const td_layout_kind *kinds[TD_LAYOUTS];
 static uint8_t               keys_of[TD_LAYOUTS];            /* set before the kind is shown */

@@ -1,0 +1,348 @@
+/* Kernels of packed weights, by what formats.h says of each format; compiled once per instruction-set level.
+ *
+ * A product of a few rows is bounded by reading the weights, so what is around the dot product of bytes must stay below the time of
+ * a cache line: scales of four rows are converted first, many at a time, which also brings the rows into the first cache; the inner loop
+ * then broadcasts them from there. */
+#include "base/base.h"
+#define TD_SIMD_INTRINSICS
+#include "base/simd.h"
+#include "kernels/cpu/packed/formats.h"
+#include "kernels/cpu/packed/packed.h"
+
+/* ---- activations */
+
+static void quantize(int64_t k, const float *x, int run, td_packed_x to)
+{
+    const int64_t padded = td_packed_padded(k);
+    float group[32];
+    for (int64_t at = 0; at < padded; at += 32) {
+        const float *from = x + at;
+        if (at + 32 > k) {
+            for (int i = 0; i < 32; i++)
+                group[i] = at + i < k ? x[at + i] : 0;
+            from = group;
+        }
+        /* What isn't finite makes the scale NaN, and with it the result. */
+        float most = 0, odd = 0;
+        _Pragma("omp simd reduction(max : most) reduction(+ : odd)")
+        for (int i = 0; i < 32; i++) {
+            const float size = __builtin_fabsf(from[i]);
+            most = size > most ? size : most;
+            odd += from[i] * 0;
+        }
+        const float scale = most / 127 + odd, inverse = most > 1e-30f && odd == 0 ? 127 / most : 0;
+        int8_t *q = to.q + at;
+        for (int i = 0; i < 32; i++)
+            q[i] = (int8_t)(int)__builtin_rintf(odd == 0 ? from[i] * inverse : 0);
+        for (int i = 0; i < 8; i++)
+            to.lanes[at / 4 + i] = scale;
+        for (int part = 0; part < 32 / run; part++) {
+            int sum = 0;
+            for (int i = part * run; i < (part + 1) * run; i++)
+                sum += q[i];
+            to.scale[at / run + part] = scale;
+            to.sums[at / run + part] = (float)sum * scale;
+        }
+    }
+}
+
+/* ---- for all formats alike, with what differs as constants: these are expanded for each */
+
+typedef void td_codes(const uint8_t *row, int64_t g, uint8_t *to);
+typedef void td_scales(const uint8_t *row, int64_t k, bool folded, float *scale, float *shift);
+
+INLINE void unpack_group(td_codes *codes, int offset, int run, bool shifts, const uint8_t *row, int64_t g, const float *scale,
+                         const float *shift, float *to)
+{
+    uint8_t code[32];
+    codes(row, g, code);
+    for (int part = 0; part < 32 / run; part++) {
+        const float d = scale[g * (32 / run) + part], zero = shifts ? shift[g * (32 / run) + part] : 0;
+        for (int i = part * run; i < (part + 1) * run; i++)
+            to[i] = shifts ? d * (float)((int)code[i] - offset) + zero : d * (float)((int)code[i] - offset);
+    }
+}
+
+/* What shifts, or the codes' offset, add to the product of a row: a number for each of n runs. */
+INLINE float of_shifts(int offset, bool shifts, int64_t n, const float *scale, const float *shift, const float *sums)
+{
+    float total = 0;
+    const float *by = shifts ? shift : scale;
+    _Pragma("omp simd reduction(+ : total)")
+    for (int64_t i = 0; i < n; i++)
+        total += by[i] * sums[i];
+    return shifts ? total : -(float)offset * total;
+}
+
+/* Plain: for each group the codes once, for all rows of x. */
+INLINE void dot_plain(td_codes *codes, td_scales *scales, int offset, int run, bool shifts, int rows, const uint8_t *w, int64_t row_bytes,
+                      int64_t k, int64_t m, const td_packed_x *x, float *scratch, float *y, int64_t ldy)
+{
+    float *shift = scratch + td_packed_padded(k) / 16;
+    for (int r = 0; r < rows; r++) {
+        const uint8_t *row = w + r * row_bytes;
+        scales(row, k, true, scratch, shift);
+        for (int64_t i = 0; i < m; i++)
+            y[i * ldy + r] = of_shifts(offset, shifts, (k + run - 1) / run, scratch, shift, x[i].sums);
+        for (int64_t g = 0; 32 * g < k; g++) {
+            uint8_t code[32];
+            codes(row, g, code);
+            for (int64_t i = 0; i < m; i++) {
+                const int8_t *q = x[i].q + 32 * g;
+                float total = y[i * ldy + r];
+                for (int part = 0; part < 32 / run; part++) {
+                    int32_t sum = 0;
+                    for (int j = part * run; j < (part + 1) * run; j++)
+                        sum += (int)code[j] * (int)q[j];
+                    total += scratch[g * (32 / run) + part] * ((float)sum * x[i].lanes[8 * g]);
+                }
+                y[i * ldy + r] = total;
+            }
+        }
+    }
+}
+
+#ifdef TD_AVX512
+/* sums += the dot products of four bytes without a sign and four with one */
+INLINE __m512i dot4(__m512i sums, __m512i u, __m512i s)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(u), "v"(s));
+    return sums;
+}
+
+/* 64 codes from two groups of 16 bytes, whose low nibbles come first. */
+INLINE __m512i nibbles_64(const uint8_t *first, const uint8_t *second)
+{
+    const __m512i low = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)first));
+    const __m512i both = _mm512_mask_broadcast_i32x4(low, 0xff00, _mm_loadu_si128((const __m128i *)second));
+    const __m512i down = _mm512_set_epi64(0x0004000400040004, 0x0004000400040004, 0, 0, 0x0004000400040004, 0x0004000400040004, 0, 0);
+    return _mm512_and_si512(_mm512_srlv_epi16(both, down), _mm512_set1_epi8(15));
+}
+INLINE __m512i two_halves(const uint8_t *first, const uint8_t *second)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)first)),
+                              _mm256_loadu_si256((const __m256i *)second), 1);
+}
+
+/* codes_F of groups 2 i and 2 i + 1 with i = 4 b + c; c is constant in the loop that matters, b counts blocks of 256 */
+INLINE __m512i wide_int8(const uint8_t *row, int64_t b, int c)
+{
+    return _mm512_xor_si512(_mm512_loadu_si512(row + 256 * b + 64 * c), _mm512_set1_epi8(-128));
+}
+#define WIDE_NIBBLES(F) \
+    INLINE __m512i wide_##F(const uint8_t *row, int64_t b, int c)                               \
+    {                                                                                           \
+        const uint8_t *at = at_##F(row, 8 * b);                                                 \
+        return nibbles_64(at + (at_##F(row, 2 * c) - at_##F(row, 0)), at + (at_##F(row, 2 * c + 1) - at_##F(row, 0))); \
+    }
+WIDE_NIBBLES(int4_g32)
+WIDE_NIBBLES(int4_g64)
+WIDE_NIBBLES(int4_g128)
+WIDE_NIBBLES(q4_0)
+INLINE __m512i wide_q8_0(const uint8_t *row, int64_t b, int c)
+{
+    const uint8_t *at = row + 8 * b * BYTES_q8_0 + 2 * c * BYTES_q8_0 + 2;
+    return _mm512_xor_si512(two_halves(at, at + BYTES_q8_0), _mm512_set1_epi8(-128));
+}
+INLINE __m512i wide_q4_k(const uint8_t *row, int64_t b, int c)
+{
+    const __m256i both = _mm256_loadu_si256((const __m256i *)(row + b * BYTES_q4_k + 16 + c * 32));
+    const __m512i apart = _mm512_inserti64x4(_mm512_castsi256_si512(both), _mm256_srli_epi16(both, 4), 1);
+    return _mm512_and_si512(apart, _mm512_set1_epi8(15));
+}
+INLINE __m512i wide_q6_k(const uint8_t *row, int64_t b, int c)
+{
+    const uint8_t *block = row + b * BYTES_q6_k;
+    const int half = c / 2, upper = c % 2;
+    const __m512i low = _mm512_srlv_epi16(_mm512_loadu_si512(block + 64 * half), _mm512_set1_epi16((short)(4 * upper)));
+    const __m512i high = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(block + 128 + 32 * half)));
+    const __m512i down = _mm512_add_epi16(_mm512_set1_epi16((short)(4 * upper)), _mm512_mask_set1_epi16(_mm512_setzero_si512(), 0xffff0000, 2));
+    const __m512i two = _mm512_and_si512(_mm512_srlv_epi16(high, down), _mm512_set1_epi8(3));
+    return _mm512_or_si512(_mm512_and_si512(low, _mm512_set1_epi8(15)), _mm512_slli_epi16(two, 4));
+}
+INLINE __m512i wide_mxfp4(const uint8_t *row, int64_t b, int c)
+{
+    const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)twice_mxfp4));
+    return _mm512_shuffle_epi8(table, nibbles_64(at_mxfp4(row, 8 * b + 2 * c), at_mxfp4(row, 8 * b + 2 * c + 1)));
+}
+
+/* The scales of 64 neighbours, one for every four. */
+INLINE __m512 spread(int run, const float *scale)
+{
+    if (run == 32)
+        return _mm512_mask_broadcastss_ps(_mm512_set1_ps(scale[0]), 0xff00, _mm_load_ss(scale + 1));
+    const __m512i which = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
+    return _mm512_permutevar_ps(_mm512_broadcast_f32x4(_mm_loadu_ps(scale)), which);
+}
+
+/* One step of 64 columns, for one row of weights and M of x.  Of a single one, the scales are products of both already. */
+INLINE void step_512(int M, int run, __m512i codes, const float *scale, int64_t i, const td_packed_x *x, __m512 *sums)
+{
+    const __m512 d = spread(run, scale);
+    for (int j = 0; j < M; j++) {
+        const __m512 dots = _mm512_cvtepi32_ps(dot4(_mm512_setzero_si512(), codes, _mm512_loadu_si512(x[j].q + 64 * i)));
+        sums[j] = _mm512_fmadd_ps(d, M == 1 ? dots : _mm512_mul_ps(dots, _mm512_loadu_ps(x[j].lanes + 16 * i)), sums[j]);
+    }
+}
+
+typedef __m512i td_wide(const uint8_t *row, int64_t b, int c);
+
+INLINE void tile_512(int M, td_codes *codes, td_wide *wide, int offset, int run, bool shifts, int rows, const uint8_t *w, int64_t row_bytes,
+                     int64_t k, const td_packed_x *x, float *scales, int64_t step, float *y, int64_t ldy)
+{
+    enum { R = TD_PACKED_ROWS };
+    __m512 sums[R][4], beside[R][4];
+    const uint8_t *row[R];
+    const int64_t whole = k / 64, runs = (k + run - 1) / run;
+    for (int r = 0; r < R; r++) {           /* rows that aren't there are the last one again */
+        row[r] = w + (r < rows ? r : rows - 1) * row_bytes;
+        float *scale = scales + 2 * r * step;
+        for (int j = 0; j < M; j++)
+            sums[r][j] = beside[r][j] = _mm512_setzero_ps();
+        for (int64_t i = 0; i < runs; i += 16) {
+            const __mmask16 some = runs - i >= 16 ? 0xffff : (__mmask16)((1u << (runs - i)) - 1);
+            const __m512 d = _mm512_maskz_loadu_ps(some, scale + i), by = shifts ? _mm512_maskz_loadu_ps(some, scale + step + i) : d;
+            for (int j = 0; j < M; j++)
+                beside[r][j] = _mm512_fmadd_ps(by, _mm512_maskz_loadu_ps(some, x[j].sums + i), beside[r][j]);
+            if (M == 1)
+                _mm512_mask_storeu_ps(scale + i, some, _mm512_mul_ps(d, _mm512_maskz_loadu_ps(some, x[0].scale + i)));
+        }
+    }
+    /* The next rows are fetched meanwhile: the processor's own prefetching begins anew at each page, which is a row or two. */
+    const int64_t bytes = whole >= 4 ? row_bytes / (whole / 4) : 0;
+    for (int64_t b = 0; b < whole / 4; b++) {
+        _Pragma("GCC unroll 4")
+        for (int c = 0; c < 4; c++) {
+            for (int r = 0; r < R; r++) {
+                _mm_prefetch((const char *)row[r] + R * row_bytes + b * bytes + bytes / 4 * c, _MM_HINT_T0);
+                step_512(M, run, wide(row[r], b, c), scales + 2 * r * step + 256 / run * b + 64 / run * c, 4 * b + c, x, sums[r]);
+            }
+        }
+    }
+    for (int64_t i = whole / 4 * 4; i < whole; i++)
+        for (int r = 0; r < R; r++)
+            step_512(M, run, wide(row[r], i / 4, (int)(i % 4)), scales + 2 * r * step + 64 / run * i, i, x, sums[r]);
+    if (k % 64) {                           /* a group of 32, or of int8 any number in whole ones */
+        _Alignas(64) uint8_t last[64] = {0};
+        for (int r = 0; r < R; r++) {
+            const float *scale = scales + 2 * r * step + whole * (64 / run);
+            float d[4] = {0};
+            const int groups = (int)((k % 64 + 31) / 32);
+            for (int g = 0; g < groups; g++)
+                codes(row[r], 2 * whole + g, last + 32 * g);
+            for (int g = 0; g < groups * (32 / run); g++)
+                d[g] = scale[g];
+            step_512(M, run, _mm512_load_si512(last), d, whole, x, sums[r]);
+        }
+    }
+    for (int r = 0; r < R && r < rows; r++)
+        for (int j = 0; j < M; j++)
+            y[j * ldy + r] = _mm512_reduce_add_ps(_mm512_fmadd_ps(_mm512_set1_ps(shifts ? 1 : -(float)offset), beside[r][j], sums[r][j]));
+}
+
+/* A single row of x comes last, since it changes the scales. */
+#define BYTES_KERNEL(F)                                                                                                            \
+    static void dot_bytes_##F(int rows, const uint8_t *w, int64_t row_bytes, int64_t k, int64_t m, const td_packed_x *x,           \
+                              float *scratch, float *y, int64_t ldy)                                                               \
+    {                                                                                                                              \
+        const int64_t step = td_packed_padded(k) / 16;                                                                             \
+        for (int r = 0; r < TD_PACKED_ROWS; r++)                                                                                   \
+            scales_##F(w + (r < rows ? r : rows - 1) * row_bytes, k, true, scratch + 2 * r * step, scratch + (2 * r + 1) * step);  \
+        int64_t i = 0;                                                                                                             \
+        for (; i + 4 <= m; i += 4)                                                                                                 \
+            tile_512(4, codes_##F, wide_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, k, x + i, scratch, step,         \
+                     y + i * ldy, ldy);                                                                                            \
+        if (i + 2 <= m) {                                                                                                          \
+            tile_512(2, codes_##F, wide_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, k, x + i, scratch, step,         \
+                     y + i * ldy, ldy);                                                                                            \
+            i += 2;                                                                                                                \
+        }                                                                                                                          \
+        if (i < m)                                                                                                                 \
+            tile_512(1, codes_##F, wide_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, k, x + i, scratch, step,         \
+                     y + i * ldy, ldy);                                                                                            \
+    }
+#define BYTES_OF(F) dot_bytes_##F
+#else
+#define BYTES_KERNEL(F)
+#define BYTES_OF(F) NULL
+#endif
+
+#ifdef TD_AVX512
+/* Unpacks 64 elements from codes_F's bytes. */
+INLINE void unpack_64(int offset, int run, bool shifts, __m512i codes, const float *scale, const float *shift, bool to_brains, char *to)
+{
+    _Alignas(64) uint8_t bytes[64];
+    _mm512_store_si512(bytes, codes);
+    _Pragma("GCC unroll 4")
+    for (int p = 0; p < 4; p++) {
+        const __m512i whole = _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i *)(bytes + 16 * p)));
+        __m512 x = _mm512_mul_ps(_mm512_set1_ps(scale[16 * p / run]), _mm512_cvtepi32_ps(_mm512_sub_epi32(whole, _mm512_set1_epi32(offset))));
+        if (shifts)
+            x = _mm512_add_ps(x, _mm512_set1_ps(shift[16 * p / run]));
+        if (!to_brains) {
+            _mm512_storeu_ps(to + 64 * p, x);
+            continue;
+        }
+        const __m512i bits = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+        const __m512i nearest = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+        const __m512i kept = _mm512_mask_mov_epi32(nearest, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_set1_epi32(0x7fc00000));
+        _mm256_storeu_si256((__m256i *)(to + 32 * p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16)));
+    }
+}
+/* Returns how many groups of 32 it has unpacked. */
+INLINE int64_t unpack_wide(td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k, const float *scale,
+                           const float *shift, float *floats, uint16_t *brains)
+{
+    for (int64_t i = 0; i < k / 64; i++)
+        unpack_64(offset, run, shifts, wide(row, i / 4, (int)(i % 4)), scale + 64 / run * i, shift + 64 / run * i,
+                  brains != NULL, brains ? (char *)(brains + 64 * i) : (char *)(floats + 64 * i));
+    return k / 64 * 2;
+}
+#define WIDE_OF(F) wide_##F
+#else
+typedef void td_wide(void);
+INLINE int64_t unpack_wide(td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k, const float *scale,
+                           const float *shift, float *floats, uint16_t *brains)
+{
+    (void)wide, (void)offset, (void)run, (void)shifts, (void)row, (void)k, (void)scale, (void)shift, (void)floats, (void)brains;
+    return 0;
+}
+#define WIDE_OF(F) NULL
+#endif
+
+INLINE void unpack(td_codes *codes, td_scales *scales, td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k,
+                   float *scratch, float *floats, uint16_t *brains)
+{
+    float *shift = scratch + td_packed_padded(k) / 16, group[32];
+    scales(row, k, false, scratch, shift);
+    for (int64_t g = unpack_wide(wide, offset, run, shifts, row, k, scratch, shift, floats, brains); 32 * g < k; g++) {
+        const int64_t n = k - 32 * g < 32 ? k - 32 * g : 32;
+        unpack_group(codes, offset, run, shifts, row, g, scratch, shift, group);
+        if (floats)
+            memcpy(floats + 32 * g, group, sizeof(float) * (size_t)n);
+        for (int64_t i = 0; brains && i < n; i++)
+            brains[32 * g + i] = td_f32_to_bf16(group[i]);
+    }
+}
+
+#define KERNELS(NUMBER, F)                                                                                                         \
+    static void unpack_f32_##F(const uint8_t *row, int64_t k, float *scratch, float *to)                                           \
+    {                                                                                                                              \
+        unpack(codes_##F, scales_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, scratch, to, NULL);                                 \
+    }                                                                                                                              \
+    static void unpack_bf16_##F(const uint8_t *row, int64_t k, float *scratch, uint16_t *to)                                       \
+    {                                                                                                                              \
+        unpack(codes_##F, scales_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, scratch, NULL, to);                                 \
+    }                                                                                                                              \
+    static void dot_##F(int rows, const uint8_t *w, int64_t row_bytes, int64_t k, int64_t m, const td_packed_x *x, float *scratch, \
+                        float *y, int64_t ldy)                                                                                     \
+    {                                                                                                                              \
+        dot_plain(codes_##F, scales_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, k, m, x, scratch, y, ldy);           \
+    }                                                                                                                              \
+    BYTES_KERNEL(F)
+TD_PACKED_EACH(KERNELS)
+
+#define ROW(NUMBER, F)                                                                                       \
+    [TD_PACKED_##NUMBER] = {RUN_##F, unpack_f32_##F, unpack_bf16_##F, dot_##F, BYTES_OF(F)},
+extern const td_packed_table TD_ISA_NAME(td_packed_table);
+const td_packed_table TD_ISA_NAME(td_packed_table) = {.quantize = quantize, .formats = {TD_PACKED_EACH(ROW)}};
