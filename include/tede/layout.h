@@ -71,10 +71,12 @@ typedef struct td_layout_kind {
 /* A size that differs between the members of a dimension before it is a symbol, j1 or 2*j1: two such sizes are equal if the members'
  * sizes come from the same place.  It is stored as a number above all sizes; symbol 0 is a size that can't be named. */
 #define TD_SYMBOL ((int64_t)1 << 62)
-static inline bool    td_size_is_symbol(int64_t size) { return size >= TD_SYMBOL; }
+
 static inline int64_t td_symbol(int64_t id, int64_t factor) { return TD_SYMBOL | factor << 40 | id; }
 static inline int64_t td_symbol_id(int64_t size) { return size & (((int64_t)1 << 40) - 1); }
 static inline int64_t td_symbol_factor(int64_t size) { return (size ^ TD_SYMBOL) >> 40; }
+/* Sizes that large have been seen, of expanded tensors: a symbol's factor, from 1 up to 2**20, tells it from those. */
+static inline bool    td_size_is_symbol(int64_t size) { return (uint64_t)(td_symbol_factor(size) - 1) < 1 << 20; }
 /* "j1", "2*j1".  Returns the buffer. */
 typedef char td_symbol_text[28];
 TD_API const char *td_symbol_str(int64_t size, td_symbol_text buffer);

@@ -1,7 +1,8 @@
 """Quantized tensors in Python: schemes, pickles, and the operators of torch.ops.quantized.
 
-Those operators are made of the core's, and are functions, not yet operators with schemas. Products of integers are computed in floats, exactly: in float32 while no sum can reach 2**24, else in
-float64. A sum is then multiplied by a float32, rounded to the nearest integer, ties to even, and moved by the zero point, as PyTorch's kernels do."""
+Those operators are made of the core's, and are functions, not yet operators with schemas. Products of integers are computed in floats,
+exactly: in float32 while no sum can reach 2**24, else in float64. A sum is then multiplied by a float32, rounded to the nearest integer,
+ties to even, and moved by the zero point, as PyTorch's kernels do."""
 import math
 
 from tede import _C
@@ -36,19 +37,18 @@ def scheme_of(x):
 
 # ---- pickles
 
-def reduce_quantized(x):
+def reduce_quantized(x, function):
     """(function, arguments) that make the tensor again."""
     from collections import OrderedDict
 
     from tede._storage import TypedStorage
-    from tede._utils import _rebuild_qtensor
     scheme = scheme_of(x)
     if scheme is per_tensor_affine:
         quantizer = scheme, x.q_scale(), x.q_zero_point()
     else:
         quantizer = scheme, x.q_per_channel_scales(), x.q_per_channel_zero_points(), x.q_per_channel_axis()
     typed = TypedStorage(wrap_storage=x.untyped_storage(), dtype=x.dtype, _internal=True)
-    return _rebuild_qtensor, (typed, x.storage_offset(), tuple(x.size()), x.stride(), quantizer, x.requires_grad, OrderedDict())
+    return function, (typed, x.storage_offset(), tuple(x.size()), x.stride(), quantizer, x.requires_grad, OrderedDict())
 
 
 def rebuild(storage, offset, size, stride, quantizer):

@@ -246,7 +246,7 @@ def _reduce_tensor(x):
         return _rebuild_sparse_tensor, (x.layout, (getattr(x, rows)(), getattr(x, columns)(), x.values(), x.size()))
     if x.is_quantized:
         from tede._quantized import reduce_quantized
-        return reduce_quantized(x)
+        return reduce_quantized(x, _rebuild_qtensor)
     if x.is_meta:
         return _rebuild_meta_tensor_no_storage, (x.dtype, tuple(x.size()), x.stride(), x.requires_grad)
     return reduce_strided(x)

@@ -53,6 +53,8 @@ def difference(got, want):
     if len(got) != len(want):
         return f'{len(got)} results, not {len(want)}'
     for a, b in zip(got, want):
+        if a.is_nested and b.is_nested:
+            return difference(a.unbind(), b.unbind())
         if a.dtype != b.dtype or a.shape != b.shape:
             return f'{a.dtype} {tuple(a.shape)}, not {b.dtype} {tuple(b.shape)}'
         if a.layout != b.layout:

@@ -40,16 +40,16 @@ int td_op_fake_quantize_per_tensor_affine_cachemask(td_tensor **results, td_tens
 int td_op__fake_quantize_per_tensor_affine_cachemask_tensor_qparams(td_tensor **results, td_tensor *self, td_tensor *scale, td_tensor *zero_point,
                                                                     td_tensor *fake_quant_enabled, int64_t quant_min, int64_t quant_max)
 {
-    td_scalar on;
-    if (check(quant_min, quant_max) || td_tensor_item(fake_quant_enabled, &on))
+    td_scalar on = td_int(1), step = td_float(1), zero = td_int(0);
+    const bool meta = self->device.type == TD_META;     /* the results' form doesn't depend on the values */
+    if (check(quant_min, quant_max) || (!meta && td_tensor_item(fake_quant_enabled, &on)))
         return -1;
     if (on.kind == TD_SCALAR_FLOAT ? on.d == 0 : on.i == 0) {
         results[0] = td_clone(self);
         results[1] = td_ones_like_options(self, TD_BOOL, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
         return results[0] && results[1] ? 0 : td_results_drop(2, results);
     }
-    td_scalar step, zero;
-    if (td_tensor_item(scale, &step) || td_tensor_item(zero_point, &zero))
+    if (!meta && (td_tensor_item(scale, &step) || td_tensor_item(zero_point, &zero)))
         return -1;
     const float one = (float)(step.kind == TD_SCALAR_FLOAT ? step.d : (double)step.i);
     const int64_t at = zero.kind == TD_SCALAR_FLOAT ? (int64_t)zero.d : zero.i;
@@ -93,7 +93,7 @@ td_tensor *td_op_fake_quantize_per_tensor_affine(td_tensor *self, double scale, 
 td_tensor *td_op_fake_quantize_per_tensor_affine_tensor_qparams(td_tensor *self, td_tensor *scale, td_tensor *zero_point, int64_t quant_min, int64_t quant_max)
 {
     td_tensor *results[2];
-    TD_AUTO td_tensor *on = td_ones(1, (int64_t[]){1}, TD_I64, TD_DEVICE_NONE);
+    TD_AUTO td_tensor *on = td_ones(1, (int64_t[]){1}, TD_I64, self->device);
     if (!on || td__fake_quantize_per_tensor_affine_cachemask_tensor_qparams(results, self, scale, zero_point, on, quant_min, quant_max))
         return NULL;
     td_tensor_release(results[1]);

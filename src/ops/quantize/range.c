@@ -26,5 +26,5 @@ void td_choose_qparams(double least, double most, int64_t q_least, int64_t q_mos
     const double error_least = fabs((double)q_least) - fabs(least / step), error_most = fabs((double)q_most) - fabs(most / step);
     const double zero = error_least < error_most ? from_least : from_most;
     *scale = step;
-    *zero_point = zero < (double)q_least ? q_least : zero > (double)q_most ? q_most : (int64_t)nearbyint(zero);
+    *zero_point = (int64_t)nearbyint(fmin(fmax(zero, (double)q_least), (double)q_most));
 }
