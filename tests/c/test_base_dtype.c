@@ -5,8 +5,8 @@
 
 TD_TEST(promotion_is_pytorchs)
 {
-    for (int a = 0; a < TD_DTYPE_A; a++)
-        for (int b = 0; b < TD_DTYPE_A; b++) {
+    for (int a = 0; a <= TD_C128; a++)
+        for (int b = 0; b <= TD_C128; b++) {
             td_error_clear();
             CHECK_EQ(td_promote_types((td_dtype)a, (td_dtype)b), promotion_table[a][b]);
             CHECK_EQ(td_error_code(), promotion_table[a][b] == TD_DTYPE_NONE ? TD_E_RUNTIME : TD_OK);
@@ -23,15 +23,21 @@ TD_TEST(each_dtype_has_a_name_and_a_size)
         {"int64", "Long", 8}, {"uint16", "UInt16", 2}, {"uint32", "UInt32", 4}, {"uint64", "UInt64", 8},
         {"float16", "Half", 2}, {"bfloat16", "BFloat16", 2}, {"float32", "Float", 4}, {"float64", "Double", 8},
         {"complex64", "ComplexFloat", 8}, {"complex128", "ComplexDouble", 16},
+        {"complex32", "ComplexHalf", 4}, {"float8_e4m3fn", "Float8_e4m3fn", 1}, {"float8_e5m2", "Float8_e5m2", 1},
+        {"float8_e4m3fnuz", "Float8_e4m3fnuz", 1}, {"float8_e5m2fnuz", "Float8_e5m2fnuz", 1}, {"float8_e8m0fnu", "Float8_e8m0fnu", 1},
+        {"float4_e2m1fn_x2", "Float4_e2m1fn_x2", 1}, {"bits1x8", "Bits1x8", 1}, {"bits2x4", "Bits2x4", 1}, {"bits4x2", "Bits4x2", 1},
+        {"bits8", "Bits8", 1}, {"bits16", "Bits16", 2}, {"qint8", "QInt8", 1}, {"quint8", "QUInt8", 1}, {"qint32", "QInt32", 4},
+        {"quint4x2", "QUInt4x2", 1}, {"quint2x4", "QUInt2x4", 1},
     };
     for (int d = 0; d < TD_DTYPE_A; d++) {
         CHECK_STR(td_dtype_name((td_dtype)d), expected[d].name);
         CHECK_STR(td_dtype_title((td_dtype)d), expected[d].title);
         CHECK_EQ(td_dtype_size((td_dtype)d), expected[d].size);
-        CHECK_EQ(td_dtype_is_floating((td_dtype)d), d >= TD_F16 && d <= TD_F64);
-        CHECK_EQ(td_dtype_is_complex((td_dtype)d), d >= TD_C64);
+        CHECK_EQ(td_dtype_is_floating((td_dtype)d), (d >= TD_F16 && d <= TD_F64) || (d >= TD_F8_E4M3FN && d <= TD_F4_E2M1FN_X2));
+        CHECK_EQ(td_dtype_is_complex((td_dtype)d), d >= TD_C64 && d <= TD_C32);
         CHECK_EQ(td_dtype_is_integral((td_dtype)d), d >= TD_U8 && d <= TD_U64);
-        CHECK_EQ(td_dtype_is_signed((td_dtype)d), (d >= TD_I8 && d <= TD_I64) || d >= TD_F16);
+        if (d <= TD_C128)
+            CHECK_EQ(td_dtype_is_signed((td_dtype)d), (d >= TD_I8 && d <= TD_I64) || d >= TD_F16);
     }
     CHECK(td_dtype_name(TD_DTYPE_NONE) && td_dtype_title((td_dtype)99));
     CHECK_EQ(td_dtype_size(TD_DTYPE_NONE), 0);

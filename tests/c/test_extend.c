@@ -524,7 +524,7 @@ TD_TEST(one_kernel_of_a_layout_serves_all_forms_of_an_operator)
     CHECK_FAILS(td_cumsum_(x, 0, TD_DTYPE_NONE), TD_E_NOT_IMPLEMENTED, "aten::cumsum_");
 }
 
-/* Eight keys are for layouts from outside; what shares a key takes none. */
+/* Five keys are for layouts from outside, of which this program has taken two; what shares a key takes none. */
 TD_TEST(layouts_are_refused_by_what_is_wrong_with_them)
 {
     static const td_layout_kind sized = {.name = "test_old"}, half = {.size = sizeof half, .name = "test_half", .parts = no_parts},
@@ -546,7 +546,7 @@ TD_TEST(layouts_are_refused_by_what_is_wrong_with_them)
         else
             CHECK_FAILS(td_layout_register(&many[i]), TD_E_RUNTIME, "no room");
     }
-    CHECK(first || made >= 6);
+    CHECK(first || made >= 3);
     first = 1;
     static const td_layout_kind shares = {.size = sizeof shares, .name = "test_shares", .family = "test_many0"};
     static int layout;

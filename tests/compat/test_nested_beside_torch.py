@@ -3,7 +3,8 @@ import warnings
 
 import pytest
 import tede
-import torch
+
+torch = pytest.importorskip("torch")
 
 LIBRARIES = {'tede': tede, 'torch': torch}
 warnings.filterwarnings('ignore', message='The PyTorch API of nested tensors')

@@ -3,7 +3,8 @@ import io
 
 import pytest
 import tede
-import torch
+
+torch = pytest.importorskip("torch")
 
 F, TF = tede.nn.functional, torch.nn.functional
 

@@ -13,14 +13,16 @@ static int check(int64_t least, int64_t most)
     return least <= most ? 0 : td_error(TD_E_RUNTIME, "`quant_min` should be less than or         equal to `quant_max`.");
 }
 
-/* inverse, scale and zero broadcast to self. */
+/* inverse, scale and zero broadcast to self. Halves are computed in float32 and rounded once. */
 static int rounded(td_tensor **results, td_tensor *self, td_tensor *inverse, td_tensor *scale, td_tensor *zero, int64_t least, int64_t most)
 {
     const td_scalar low = td_int(least), high = td_int(most);
-    TD_AUTO td_tensor *steps = td_mul_tensor(self, inverse), *whole = td_round(steps), *moved = whole && zero ? td_add_tensor(whole, zero, td_int(1)) : NULL;
+    const bool half = self->dtype == TD_F16 || self->dtype == TD_BF16;
+    TD_AUTO td_tensor *x = half ? td_to(self, TD_F32) : td_ref(self), *steps = x ? td_mul_tensor(x, inverse) : NULL, *whole = steps ? td_round(steps) : NULL, *moved = whole && zero ? td_add_tensor(whole, zero, td_int(1)) : NULL;
     TD_AUTO td_tensor *kept = moved ? td_clamp(moved, &low, &high) : NULL, *back = kept ? td_minus(kept, zero) : NULL;
     TD_AUTO td_tensor *above = moved ? td_ge_scalar(moved, low) : NULL, *below = moved ? td_le_scalar(moved, high) : NULL;
-    results[0] = back && scale ? td_mul_tensor(back, scale) : NULL;
+    TD_AUTO td_tensor *numbers = back && scale ? td_mul_tensor(back, scale) : NULL;
+    results[0] = numbers ? td_to(numbers, (td_dtype)self->dtype) : NULL;
     results[1] = above && below ? td_logical_and(above, below) : NULL;
     return results[0] && results[1] ? 0 : td_results_drop(2, results);
 }
