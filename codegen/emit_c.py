@@ -125,7 +125,7 @@ class Chunk(Nodes):
             (' .own_halves = true,' if entry.get('halves') == 'own' else '') + \
             (f' .divisor = {tensors.index(entry["divisor"])},' if 'divisor' in entry else '') + \
             (f' .in_turn = "{entry["in_turn"]}",' if 'in_turn' in entry else '') + \
-            (' .contiguous = ~0u,' if (rule := entry.get('format')) == 'contiguous' else
+            (' .contiguous = UINT64_MAX,' if (rule := entry.get('format')) == 'contiguous' else
              f' .contiguous = {Chunk.dtypes_of(rule["contiguous"])},' if isinstance(rule, dict) and 'contiguous' in rule else '')
 
     @staticmethod

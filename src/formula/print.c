@@ -407,7 +407,7 @@ static int check_kernel(const td_formula_kernel *k)
         const td_formula_call *call = &k->calls[c];
         wrong = !call->formula || (unsigned)call->dtype >= TD_DTYPES || call->formula->n_operands > TD_MOST_OPERANDS ||
                 call->formula->n_parameters > TD_MOST_OPERANDS;
-        if (!wrong && !(call->formula->dtypes >> call->dtype & 1))
+        if (!wrong && (call->dtype > TD_C128 || !(call->formula->dtypes >> call->dtype & 1)))
             return td_error(TD_E_NOT_IMPLEMENTED, "kernel %s: call %d has no formula for %s", k->name, c, td_dtype_name(call->dtype));
         for (int i = 0; !wrong && i < call->formula->n_operands; i++)
             wrong = call->operands[i] >= k->n_inputs || -1 - call->operands[i] >= c;

@@ -39,8 +39,8 @@ typedef struct td_pointwise {
     bool               own_halves;          /* float16 and bfloat16 are computed as such: Note [Halves of their own] in codegen/value.py */
     uint8_t            divisor;             /* the operand in which integers mustn't be zero; 0: none */
     const char        *in_turn;             /* in place, an expanded tensor may be written; its name in PyTorch's warning, or "" */
-    uint32_t           dtypes;              /* accepted dtypes after promotion: a bit each */
-    uint32_t           contiguous;          /* those of them of which the result is contiguous, however the operands lie */
+    uint64_t           dtypes;              /* accepted dtypes after promotion: a bit each */
+    uint64_t           contiguous;          /* those of them of which the result is contiguous, however the operands lie */
     const td_loop_row *rows[TD_ISAS];
     const td_op       *op;                  /* whose implementations run on other devices, and whose formula it is; NULL: a fused gradient, on the CPU only */
     const char        *choice;              /* the value of its string parameter; or NULL */
