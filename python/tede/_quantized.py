@@ -318,11 +318,19 @@ def _scaled(sums, x_scale, w, bias, scale, shape):
     return sums * (both / scale if isinstance(both, Tensor) else _single(both / _single(scale)))
 
 
+def _sums(product, qx, w):
+    """product(integers, weights), whose sums are exact: in float32 where none can reach 2**24."""
+    exact = _C.float32 if math.prod(w.shape[1:]) * 255 * 255 < 2**24 else _C.float64
+    return product(_centered(qx, dtype=exact), _centered(w, (-1,) + (1,) * (w.dim() - 1), exact))
+
+
+def _linear_sums(qx, w):
+    return _sums(lambda x, weight: x @ weight.t(), qx, w)
+
+
 def _linear(qx, packed, scale, zero_point, relu=False):
     w = packed.w
-    exact = _C.float32 if w.shape[1] * 255 * 255 < 2**24 else _C.float64
-    sums = _centered(qx, dtype=exact) @ _centered(w, (-1, 1), exact).t()
-    return _rounded(_scaled(sums, qx.q_scale(), w, packed.b, scale, (-1,)), qx.dtype, scale, zero_point, relu)
+    return _rounded(_scaled(_linear_sums(qx, w), qx.q_scale(), w, packed.b, scale, (-1,)), qx.dtype, scale, zero_point, relu)
 
 
 @_operator
@@ -340,8 +348,7 @@ def linear_dynamic(x, packed, reduce_range=False):
     """Activations are quantized to the range that they have; results are floats."""
     w = packed.w
     qx = _f["quantize_per_tensor_dynamic"](x.contiguous(), _C.quint8, reduce_range)
-    exact = _C.float32 if w.shape[1] * 255 * 255 < 2**24 else _C.float64
-    sums = (_centered(qx, dtype=exact) @ _centered(w, (-1, 1), exact).t()).to(_C.float32)
+    sums = _linear_sums(qx, w).to(_C.float32)
     if scheme_of(w) is per_tensor_affine:
         made = sums * _single(_single(qx.q_scale()) * _single(w.q_scale()))
     else:
@@ -356,8 +363,7 @@ def linear_relu_dynamic(x, packed, reduce_range=False):
 
 def _conv2d(qx, packed, scale, zero_point, relu=False):
     w, (stride, padding, dilation, groups) = packed.w, packed.geometry
-    exact = _C.float32 if w[0].numel() * 255 * 255 < 2**24 else _C.float64
-    sums = _function("conv2d")(_centered(qx, dtype=exact), _centered(w, (-1, 1, 1, 1), exact), None, stride, padding, dilation, groups)
+    sums = _sums(lambda x, weight: _function("conv2d")(x, weight, None, stride, padding, dilation, groups), qx, w)
     return _rounded(_scaled(sums, qx.q_scale(), w, packed.b, scale, (-1, 1, 1)), qx.dtype, scale, zero_point, relu)
 
 

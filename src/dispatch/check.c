@@ -3,6 +3,7 @@
 #include <tede/kernel.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include "dispatch/frame.h"
 #include "dispatch/op.h"
 #include "dispatch/spec.h"
 
@@ -76,9 +77,8 @@ int td_check_same_device(const td_op *op, const td_value *arguments)
     const td_tensor *first = NULL;
     for (int i = 0; i < op->info.n_arguments; i++) {
         const td_value *v = &arguments[i];
-        int n = v->kind == TD_VALUE_TENSOR ? 1 : v->kind == TD_VALUE_TENSORS ? v->count : 0;
-        for (int k = 0; k < n; k++) {
-            const td_tensor *x = v->kind == TD_VALUE_TENSOR ? v->tensor : v->tensors[k];
+        for (int k = 0; k < td_tensors_in(v); k++) {
+            const td_tensor *x = td_tensor_in(v, k);
             if (!x || x == TD_NONE || (x->ndim == 0 && x->device.type == TD_CPU))
                 continue;
             if (!first)

@@ -7,6 +7,7 @@
 #include <tede/kernel.h>
 #include "base/random.h"
 #include "base/watch.h"
+#include "dispatch/frame.h"
 #include "dispatch/op.h"
 #include "dispatch/spec.h"
 #include "tensor/device.h"
@@ -33,11 +34,6 @@ typedef struct marshalled_call {
     size_t      bytes;          /* of that allocation */
     int64_t     copied;         /* bytes to the CPU */
 } marshalled_call;
-
-static int count_tensors(const td_value *v)
-{
-    return v->kind == TD_VALUE_TENSOR ? 1 : v->kind == TD_VALUE_TENSORS ? v->count : 0;
-}
 
 static bool is_there(const td_tensor *x) { return x && x != TD_NONE && td_is_outside(x->device); }
 
@@ -66,7 +62,7 @@ static int prepare(marshalled_call *t, const td_op *op, const td_value *argument
     const td_op_info *info = &op->info;
     size_t n = (size_t)info->n_arguments, tensors = 0;
     for (size_t i = 0; i < n; i++)
-        tensors += (size_t)count_tensors(&arguments[i]);
+        tensors += (size_t)td_tensors_in(&arguments[i]);
     t->bytes = tensors * sizeof(pair) + n * sizeof(td_value) + tensors * sizeof(td_tensor *) + 1;
     t->pairs = td_mem_alloc(t->bytes);
     if (!t->pairs)
@@ -79,7 +75,7 @@ static int prepare(marshalled_call *t, const td_op *op, const td_value *argument
         const td_value *v = &arguments[i];
         const bool written = info->arguments[i].is_mutable || info->arguments[i].is_updated;
         t->values[i] = *v;
-        for (int k = 0; k < count_tensors(v); k++) {
+        for (int k = 0; k < td_tensors_in(v); k++) {
             td_tensor *x = v->kind == TD_VALUE_TENSOR ? v->tensor : v->tensors[k];
             if (is_there(x) && t->device.type < 0)
                 t->device = x->device;

@@ -23,16 +23,13 @@ static td_dtype integer_of(td_dtype dtype)
     return size == 1 ? TD_U8 : size == 2 ? TD_I16 : TD_I32;
 }
 
-static int count_of(const td_value *v) { return v->kind == TD_VALUE_TENSOR ? 1 : v->kind == TD_VALUE_TENSORS ? (int)v->count : 0; }
-static td_tensor *tensor_of(const td_value *v, int k) { return v->kind == TD_VALUE_TENSOR ? v->tensor : v->tensors[k]; }
-
 /* The first dtype among the operands that has the key; TD_DTYPE_NONE with an error if there is another one that it isn't promoted with. */
 static td_dtype format_of(const td_op *op, const td_value *arguments)
 {
     td_dtype found = TD_DTYPE_NONE;
     for (int i = 0; i < op->info.n_arguments; i++)
-        for (int k = 0; k < count_of(&arguments[i]); k++) {
-            const td_tensor *x = tensor_of(&arguments[i], k);
+        for (int k = 0; k < td_tensors_in(&arguments[i]); k++) {
+            const td_tensor *x = td_tensor_in(&arguments[i], k);
             if (x == TD_NONE || !td_is_keyed_dtype(x->dtype))
                 continue;
             if (found == TD_DTYPE_NONE)
@@ -61,8 +58,8 @@ static td_dtype promoted(const td_op *op, const td_value *arguments, td_dtype fo
     if (!(op->info.flags & (TD_OP_POINTWISE | TD_OP_PROMOTES)) || op->info.flags & TD_OP_INPLACE)
         return format;
     for (int i = 0; i < op->info.n_arguments; i++)
-        for (int k = 0; k < count_of(&arguments[i]) && n < ROOM; k++) {
-            td_tensor *x = tensor_of(&arguments[i], k);
+        for (int k = 0; k < td_tensors_in(&arguments[i]) && n < ROOM; k++) {
+            td_tensor *x = td_tensor_in(&arguments[i], k);
             if (x != TD_NONE && !op->info.arguments[i].is_out && i != condition)
                 operands[n++] = x;
         }
@@ -135,8 +132,8 @@ static int enter(call *c, const td_op *op, bool promotes)
     for (int i = 0; i < c->frame.count; i++) {
         td_value *v = &c->frame.values[i];
         const td_arg *a = &op->info.arguments[i];
-        for (int k = 0; k < count_of(v); k++) {
-            td_tensor *x = tensor_of(v, k);
+        for (int k = 0; k < td_tensors_in(v); k++) {
+            td_tensor *x = td_tensor_in(v, k);
             td_tensor *y = x == TD_NONE ? x : inside_of(c, x, promotes && i != condition, a->is_mutable || a->is_updated);
             if (!y)
                 return -1;
@@ -190,7 +187,7 @@ static int leave_all(call *c, const td_op *op, td_value *results)
 {
     int status = write_back(c);
     for (int r = 0; r < op->info.n_results && !status; r++)
-        for (int k = 0; k < count_of(&results[r]) && !status; k++) {
+        for (int k = 0; k < td_tensors_in(&results[r]) && !status; k++) {
             td_tensor **place = results[r].kind == TD_VALUE_TENSOR ? &results[r].tensor : (td_tensor **)&results[r].tensors[k];
             status = (*place = leave(c, *place)) ? 0 : -1;
         }
@@ -226,7 +223,7 @@ int td_call_with_formats(const td_op *op, td_keyset keys, const td_value *argume
         return op->info.flags & TD_OPS_OF_ANY_DTYPE || traits->known >> format & 1 ? td_op_call_keys(op, below, arguments, results) : refuse(op, format);
     int tensors = 0;
     for (int i = 0; i < op->info.n_arguments; i++)
-        tensors += count_of(&arguments[i]);
+        tensors += td_tensors_in(&arguments[i]);
     const size_t bytes = sizeof *c.pairs * (size_t)(tensors + 1);
     if (!(c.pairs = td_mem_alloc(bytes)))
         return -1;

@@ -3,6 +3,18 @@
 #include <string.h>
 #include "dispatch/op.h"
 
+bool td_names_dims(const td_arg *a)
+{
+    static const char *const names[] = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "axis", "axis0", "axis1",
+                                        "start_dim", "end_dim"};
+    if (a->kind != TD_VALUE_INT && a->kind != TD_VALUE_INTS)
+        return false;
+    for (size_t i = 0; i < TD_COUNT(names); i++)
+        if (!strcmp(a->name, names[i]))
+            return true;
+    return false;
+}
+
 /* Arguments are borrowed and copied flat; lists are copied, too, so that a rule may replace members without touching
  * the caller's. td_frame_end follows in any case but an error here, which has ended it already. */
 int td_frame_begin(td_frame *f, const td_op *op, const td_value *arguments)

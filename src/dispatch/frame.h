@@ -3,6 +3,12 @@
 #define TD_DISPATCH_FRAME_H
 #include <tede/dispatch.h>
 
+/* The tensors of an argument or result, be it one or a list. */
+static inline int        td_tensors_in(const td_value *v) { return v->kind == TD_VALUE_TENSOR ? 1 : v->kind == TD_VALUE_TENSORS ? (int)v->count : 0; }
+static inline td_tensor *td_tensor_in(const td_value *v, int k) { return v->kind == TD_VALUE_TENSOR ? v->tensor : v->tensors[k]; }
+/* Whether an argument counts dimensions of the first operand.  The schema's names are the contract, in operators defined at run time, too. */
+bool                     td_names_dims(const td_arg *a);
+
 /* With room for members of lists; tensors are borrowed unless noted in `owned`. */
 enum { TD_MOST_ARGUMENTS = 32 };
 typedef struct td_frame {

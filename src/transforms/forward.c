@@ -365,10 +365,8 @@ static int long_way(const td_op *op, const td_value *arguments, td_value *result
     int status = plant(&f, &s);
     if (status == 0 && s.n && (status = td_op_call(op, f.values, made)) == 0) {
         for (int r = 0; r < op->info.n_results && status == 0; r++) {
-            int n = made[r].kind == TD_VALUE_TENSORS ? made[r].count : made[r].kind == TD_VALUE_TENSOR;
-            for (int k = 0; k < n && status == 0; k++) {
-                td_tensor *y = made[r].kind == TD_VALUE_TENSORS ? made[r].tensors[k] : made[r].tensor;
-                td_tensor *result = results[r].kind == TD_VALUE_TENSORS ? results[r].tensors[k] : results[r].tensor;
+            for (int k = 0; k < td_tensors_in(&made[r]) && status == 0; k++) {
+                td_tensor *y = td_tensor_in(&made[r], k), *result = td_tensor_in(&results[r], k);
                 if (y == TD_NONE || !td_requires_grad(y))
                     continue;
                 TD_AUTO td_tensor *t = transposed(y, &s);

@@ -44,21 +44,7 @@ int td_rule_pointwise(td_batch *b)
 
 /* ---- dimensions by name */
 
-/* The schema's names are the contract: an argument of one of these names counts dimensions of the first operand, here
- * and in operators defined at run time with the pattern "dims". */
-static bool names_dims(const td_arg *a)
-{
-    static const char *const names[] = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "axis", "axis0", "axis1",
-                                        "start_dim", "end_dim"};
-    if (a->kind != TD_VALUE_INT && a->kind != TD_VALUE_INTS)
-        return false;
-    for (size_t i = 0; i < TD_COUNT(names); i++)
-        if (!strcmp(a->name, names[i]))
-            return true;
-    return false;
-}
-
-static bool names_one_dim(const td_arg *a) { return a->kind == TD_VALUE_INT && names_dims(a); }
+static bool names_one_dim(const td_arg *a) { return a->kind == TD_VALUE_INT && td_names_dims(a); }
 
 /* Sizes of the operand or result, which have the batch in front, too. */
 static bool names_shape(const td_arg *a)
@@ -136,16 +122,16 @@ int td_rule_dims(td_batch *b)
                 return -1;
         } else if (names_one_dim(a) && v->kind == TD_VALUE_NONE) {
             *v = (td_value){.kind = TD_VALUE_INT, .integer = 1};
-        } else if (names_dims(a) && v->kind == TD_VALUE_INT) {
+        } else if (td_names_dims(a) && v->kind == TD_VALUE_INT) {
             if ((v->integer = shift_dim(v->integer, x->ndim + more)) < 0)
                 return -1;
-        } else if (names_dims(a) && a->kind == TD_VALUE_INTS && (v->kind == TD_VALUE_NONE || !v->count) && everything) {
+        } else if (td_names_dims(a) && a->kind == TD_VALUE_INTS && (v->kind == TD_VALUE_NONE || !v->count) && everything) {
             int n = added ? 1 : x->ndim;
             for (int d = 0; d < n; d++)
                 dims[d] = d + 1;
             if (td_batch_set_ints(b, i, n, dims) != 0)
                 return -1;
-        } else if (names_dims(a) && v->kind == TD_VALUE_INTS && v->count <= TD_MAX_DIMS) {
+        } else if (td_names_dims(a) && v->kind == TD_VALUE_INTS && v->count <= TD_MAX_DIMS) {
             for (int k = 0; k < v->count; k++)
                 if ((dims[k] = shift_dim(v->ints[k], x->ndim)) < 0)
                     return -1;

@@ -237,17 +237,6 @@ static bool same_structure(const td_tensor *a, const td_tensor *b)
 
 /* ---- the dimensions that a call names */
 
-static bool names_dims(const td_arg *a)
-{
-    static const char *const names[] = {"dim", "dims", "axis", "dim0", "dim1", "start_dim", "end_dim"};
-    if (a->kind != TD_VALUE_INT && a->kind != TD_VALUE_INTS)
-        return false;
-    for (size_t i = 0; i < TD_COUNT(names); i++)
-        if (!strcmp(a->name, names[i]))
-            return true;
-    return false;
-}
-
 typedef struct dims {
     bool    any, batch, ragged;         /* whether one is named; whether the batch's and the ragged one are */
     int     n, below;                   /* how many; how many of them come before the ragged one */
@@ -262,7 +251,7 @@ static int inner_dims(td_frame *f, const td_op *op, const td_tensor *like, dims 
     *d = (dims){0};
     for (int i = 0; i < f->count; i++) {
         td_value *v = &f->values[i];
-        if (!names_dims(&op->info.arguments[i]) || (v->kind != TD_VALUE_INT && v->kind != TD_VALUE_INTS))
+        if (!td_names_dims(&op->info.arguments[i]) || (v->kind != TD_VALUE_INT && v->kind != TD_VALUE_INTS))
             continue;
         if (arguments == 2 || (v->kind == TD_VALUE_INTS && v->count > TD_MAX_DIMS))
             return td_error(TD_E_RUNTIME, "%s: too many dimensions", op->info.name);

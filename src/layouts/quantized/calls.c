@@ -15,9 +15,6 @@
 
 typedef enum pattern { INTEGERS, NUMBERS, COMPUTED, FUSED, UNIT, SYMMETRIC } pattern;
 
-static int count_of(const td_value *v) { return v->kind == TD_VALUE_TENSOR ? 1 : v->kind == TD_VALUE_TENSORS ? (int)v->count : 0; }
-static td_tensor *tensor_of(const td_value *v, int k) { return v->kind == TD_VALUE_TENSOR ? v->tensor : v->tensors[k]; }
-
 /* What a number among the arguments is as an integer. */
 static int enter_number(td_scalar *number, const td_tensor *first)
 {
@@ -101,9 +98,9 @@ int td_quantized_call(const td_op *op, const char *word, const td_value *argumen
     }
     const td_tensor *first = NULL;
     for (int i = 0; i < op->info.n_arguments; i++)
-        for (int k = 0; k < count_of(&arguments[i]) && !first; k++)
-            if (tensor_of(&arguments[i], k) != TD_NONE && td_is_quantized(tensor_of(&arguments[i], k)))
-                first = tensor_of(&arguments[i], k);
+        for (int k = 0; k < td_tensors_in(&arguments[i]) && !first; k++)
+            if (td_tensor_in(&arguments[i], k) != TD_NONE && td_is_quantized(td_tensor_in(&arguments[i], k)))
+                first = td_tensor_in(&arguments[i], k);
     if (!first)
         return td_error(TD_E_RUNTIME, "%s: no operand is quantized", op->info.name);
     td_frame frame;
@@ -113,8 +110,8 @@ int td_quantized_call(const td_op *op, const char *word, const td_value *argumen
     td_tensor *written = NULL;
     for (int i = 0; i < frame.count && !status; i++) {
         td_value *v = &frame.values[i];
-        for (int k = 0; k < count_of(v) && !status; k++) {
-            td_tensor *x = tensor_of(v, k);
+        for (int k = 0; k < td_tensors_in(v) && !status; k++) {
+            td_tensor *x = td_tensor_in(v, k);
             if (x == TD_NONE)
                 continue;
             if (op->info.arguments[i].is_mutable)
@@ -128,7 +125,7 @@ int td_quantized_call(const td_op *op, const char *word, const td_value *argumen
     }
     status = status ? status : td_op_call(op, frame.values, results);
     for (int r = 0; r < op->info.n_results && !status; r++)
-        for (int k = 0; k < count_of(&results[r]) && !status; k++) {
+        for (int k = 0; k < td_tensors_in(&results[r]) && !status; k++) {
             td_tensor **place = results[r].kind == TD_VALUE_TENSOR ? &results[r].tensor : (td_tensor **)&results[r].tensors[k];
             if (written) {
                 td_tensor_release(*place);

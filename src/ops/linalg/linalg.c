@@ -101,7 +101,7 @@ static int like_right_side(const char *op, td_spec *spec, const td_tensor *A, co
  * *batch is the failing matrix's position in a batch, -1 if there is just one matrix. */
 static int first_failure(td_tensor *info, int64_t *batch)
 {
-    TD_AUTO td_tensor *here = td_is_outside(info->device) ? td_host_copy(info) : td_tensor_retain(info);
+    TD_AUTO td_tensor *here = td_on_host(info);
     TD_AUTO td_tensor *all = here && here->device.type == TD_CPU ? td_with_values(here) : NULL;
     TD_AUTO td_tensor *numbers = all ? td_make_contiguous(all) : NULL;
     for (int64_t i = 0; numbers && i < numbers->numel; i++)
@@ -243,7 +243,7 @@ static int check_pivots(td_tensor *factors)
     TD_AUTO td_tensor *all = td_with_values(factors);
     TD_AUTO td_tensor *diagonal = td_diagonal(all, 0, -2, -1);
     TD_AUTO td_tensor *zero = td_logical_not(diagonal);
-    TD_AUTO td_tensor *here = zero && td_is_outside(zero->device) ? td_host_copy(zero) : td_ref(zero);
+    TD_AUTO td_tensor *here = td_on_host(zero);
     TD_AUTO td_tensor *flat = td_reshape(here, 1, (int64_t[]){-1});
     TD_AUTO td_tensor *own = flat ? td_make_contiguous(flat) : NULL;
     if (!own)

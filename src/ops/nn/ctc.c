@@ -98,7 +98,7 @@ static td_tensor *lengths(const char *name, td_tensor *x)
     if (x->device.type == TD_META)
         return td_fail(TD_E_NOT_IMPLEMENTED, "_ctc_loss: %s are read, so they can't be on meta", name);
     TD_AUTO td_tensor *numbers = td_as_contiguous(x, TD_I64);
-    return numbers && td_is_outside(x->device) ? td_host_copy(numbers) : numbers ? td_ref(numbers) : NULL;
+    return td_on_host(numbers);
 }
 
 int td_op__ctc_loss_tensor(td_tensor **results, td_tensor *log_probs, td_tensor *targets, td_tensor *input_lengths,
