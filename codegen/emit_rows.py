@@ -81,7 +81,7 @@ class Rows:
             rows = []
             for a in arguments:
                 parts = [f'.name = "{a.name}"' if a.name else '.name = NULL', f'.kind = TD_VALUE_{a.kind}']
-                parts += [f'.{f} = true' for f, on in (('optional', a.optional or a.optional_items), ('keyword_only', a.keyword_only),
+                parts += [f'.{f} = true' for f, on in (('optional', a.optional), ('optional_items', a.optional_items), ('keyword_only', a.keyword_only),
                                                        ('is_out', a.out), ('is_mutable', a.mutable), ('has_default', a.default is not None),
                                                        ('is_updated', a.name in op.entry.get('writes', [])),
                                                        ('from_cpu', a.name in op.entry.get('from_cpu', []))) if on]

@@ -95,7 +95,7 @@ typedef int td_boxed_kernel(const td_op *op, td_keyset keys, const td_value *arg
 typedef struct td_arg {
     const char *name;               /* results without one: NULL */
     uint8_t     kind;               /* td_value_kind */
-    bool        optional;           /* Tensor?, int[]?, ...; for Tensor?[] the members are */
+    bool        optional;           /* Tensor?, int[]?, ... */
     bool        keyword_only;
     bool        is_out;             /* of an out= overload; filled by position or name, returned as the result */
     bool        is_mutable;         /* Tensor(a!): written; also results of in-place operators */
@@ -104,6 +104,7 @@ typedef struct td_arg {
     bool        from_cpu;           /* may be on the CPU while the others are on a device: indices */
     int8_t      list_size;          /* of int[2]: one number stands for so many; else 0 */
     char        alias;              /* Tensor(a): arguments and results of one letter may share memory; else 0 */
+    bool        optional_items;     /* Tensor?[]: members of the list may be TD_NONE */
     td_value    default_value;
 } td_arg;
 

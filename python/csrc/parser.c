@@ -120,7 +120,7 @@ static int to_tensors(const td_arg *a, PyObject *value, td_value *v, Scratch *s)
             s->elements += td_tensor_numel(list[i]);
             if (!td_py_is_exact(item))
                 s->overrides |= td_py_has_override(item);
-        } else if (item == Py_None && a->optional) {
+        } else if (item == Py_None && a->optional_items) {
             list[i] = TD_NONE;
         } else if (td_py_has_override(item)) {
             list[i] = TD_NONE;

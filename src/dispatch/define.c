@@ -128,8 +128,8 @@ static int unknown_type(reader *r, size_t length)
                     "ScalarType, Device, ..., and lists of them", r->whole, (int)length, r->at);
 }
 
-/* A type and its marks, in any order and number: (a!) and (a) name an alias, ! a write, ? an optional, [n] a list. An
- * optional list of optionals reads as an optional list. */
+/* A type and its marks, in any order and number: (a!) and (a) name an alias, ! a write, ? an optional (of what stands
+ * before it: Tensor?[] is a list of optionals, Tensor[]? an optional list), [n] a list. */
 static int take_type(reader *r, td_arg *a)
 {
     static const struct { const char *name; uint8_t kind, list; } types[] = {
@@ -165,6 +165,8 @@ static int take_type(reader *r, td_arg *a)
             if (!types[found].list)
                 return fail(r, "a type that lists can be made of");
             a->kind = types[found].list;
+            a->optional_items = a->optional;
+            a->optional = false;
             a->list_size = (int8_t)strtol(r->at + 1, (char **)&r->at, 10);
             if (!take(r, "]"))
                 return fail(r, "']'");

@@ -155,7 +155,8 @@ static bool is_form(const td_op *base, const td_op *form, int n)
     if (b->n_arguments != a->n_arguments + n)
         return false;
     for (int i = 0; i < b->n_arguments; i++)
-        if (i < a->n_arguments ? a->arguments[i].kind != b->arguments[i].kind || a->arguments[i].optional != b->arguments[i].optional
+        if (i < a->n_arguments ? a->arguments[i].kind != b->arguments[i].kind || a->arguments[i].optional != b->arguments[i].optional ||
+                               a->arguments[i].optional_items != b->arguments[i].optional_items
                                : !b->arguments[i].is_out)
             return false;
     return true;

@@ -299,3 +299,32 @@ def test_masks_of_other_dtypes_are_refused_by_the_names_of_c(lib):
         lib.ones(2).masked_fill(lib.ones(2, dtype=lib.uint8), 1.)
     with pytest.raises(RuntimeError, match="to have the same dtype, but got: float != long int"):
         lib.mm(lib.ones(2, 2), lib.ones(2, 2, dtype=lib.int64))
+
+
+@pytest.mark.parametrize("name", ["_unsafe_index", "index_put", "_unsafe_index_put", "_index_put_impl_"])
+def test_a_list_of_optional_tensors_is_not_optional_itself(lib, name):
+    x = lib.ones(2, 3)
+    values = () if name == "_unsafe_index" else (lib.tensor(2.),)
+    with pytest.raises(TypeError, match="argument 'indices' .* must be tuple of Tensors, not None"):
+        getattr(lib, name)(x, None, *values)
+    if lib.__name__ == "tede":          # PyTorch's functions take no None as a member, either, only its operators do
+        assert getattr(lib, name)(x, [None, lib.tensor([0])], *values).numel() > 0
+
+
+def test_optional_lists_and_lists_of_optionals_of_an_operator_defined_at_run_time():
+    import tede
+    from tede.library import Library
+    library = Library("optional_lists", "DEF")
+    library.define("items(Tensor x, Tensor?[] y) -> Tensor")
+    library.define("whole(Tensor x, Tensor[]? y) -> Tensor")
+    seen = []
+    for name in ("items", "whole"):
+        library.impl(name, lambda x, y: (seen.append(y), x.clone())[1], "CPU")
+    x = tede.ones(2)
+    with pytest.raises(RuntimeError):
+        tede.ops.optional_lists.items(x, None)
+    with pytest.raises(RuntimeError):
+        tede.ops.optional_lists.whole(x, [None])
+    tede.ops.optional_lists.items(x, [None])
+    tede.ops.optional_lists.whole(x, None)
+    assert seen == [[None], None]
