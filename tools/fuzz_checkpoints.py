@@ -1,5 +1,5 @@
 """Load checkpoints that were changed: bits flipped, cut, spliced, numbers replaced by huge ones, records exchanged. tede.load,
-tede.safetensors and tede.npy must return tensors that lie within their storages, or raise what a damaged file raises.
+tede.safetensors, tede.gguf and tede.npy must return tensors that lie within their storages, or raise what a damaged file raises.
 
     python tools/fuzz_checkpoints.py --calls 20000
     python tools/fuzz_checkpoints.py --match safetensors --seed 3 --call 17 --here      # one again, in a debugger
@@ -37,6 +37,14 @@ def checkpoint(tede):
             'numbers': [1, 2.5, None, True, (1, 'a'), {2: 'x'}], 'size': tede.Size([1, 2]), 'dtype': tede.float64, 'device': tede.device('cpu')}
 
 
+def model(tede):
+    """Tensors of a GGUF file: strided, packed, unpacked when it is read, and of a type that stays bytes."""
+    weights, other = tede.arange(512.).reshape(2, 256) / 256, tede.gguf.Blocks
+    packed = {name: weights.to_packed(name) for name in ('q8_0', 'q4_0', 'q4_k', 'q6_k', 'mxfp4')}
+    return {'b': tede.arange(5), 'h': tede.ones(3, dtype=tede.float16), **packed, 'q5_k': other('', 'Q5_K', (), tede.arange(176, dtype=tede.uint8)),
+            'iq1_s': other('', 'IQ1_S', (), tede.arange(50, dtype=tede.uint8)), 's': tede.tensor(2.)}
+
+
 def seeds(tede):
     """{kind: bytes}: files as tede writes them."""
     made, tensors = {}, {}
@@ -51,6 +59,11 @@ def seeds(tede):
         if isinstance(x, tede.Tensor) and not x.is_sparse and not x.is_conj():
             tensors[name] = x.detach().contiguous().clone()
     made['safetensors'] = tede.safetensors.save(tensors, {'format': 'pt'})
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'x')
+        tede.gguf.save(path, model(tede), {'general.architecture': 'tiny', 'n': 7, 'x': .5, 'yes': True, 'words': ['a', '', 'bc'], 'ints': [1, 2],
+                                           'truths': [True], 'deep': [[1, 2], ['x'], [[.5]]]})
+        made['gguf'] = pathlib.Path(path).read_bytes()
     made['npy'] = numpys("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", bytes(24))
     file = io.BytesIO()
     with zipfile.ZipFile(file, 'w') as archive:
@@ -189,7 +202,56 @@ def changed_safetensors(rng, data):
     return struct.pack('<Q', length) + text + (rest if rng.random() < 0.8 else rest[:rng.randrange(len(rest))])
 
 
-STRUCTURED = {'zip': changed_zip, 'legacy': changed_legacy, 'safetensors': changed_safetensors, 'npy': changed_bytes, 'npz': changed_bytes}
+def gguf_fields(data):
+    """(place, bytes) of all lengths, counts, kinds, sizes, types and offsets of a GGUF file."""
+    at, fields = 8, []
+
+    def number(width):
+        nonlocal at
+        fields.append((at, width))
+        at += width
+        return int.from_bytes(data[at - width:at], 'little')
+
+    def string():
+        nonlocal at
+        length = number(8)
+        at += length
+
+    def value(kind):
+        nonlocal at
+        if kind == 8:
+            string()
+        elif kind == 9:
+            element, count = number(4), number(8)
+            for _ in range(count):
+                value(element)
+        else:
+            at += (1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8)[kind]
+
+    tensors, pairs = number(8), number(8)
+    for _ in range(pairs):
+        string()
+        value(number(4))
+    for _ in range(tensors):
+        string()
+        for _ in range(number(4)):
+            number(8)
+        number(4), number(8)
+    return fields
+
+
+def changed_gguf(rng, data):
+    """Some of these numbers."""
+    data, fields = bytearray(data), gguf_fields(data)
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        at, width = rng.choice(fields)
+        now = int.from_bytes(data[at:at + width], 'little')
+        near = [now + 1, now - 1, 2 * now, now ^ 32, len(data) - at, len(data), *range(42), *HUGE]
+        data[at:at + width] = (rng.choice(near) % (1 << 8 * width)).to_bytes(width, 'little')
+    return bytes(data if rng.random() < .8 else data[:rng.randrange(len(data))])
+
+
+STRUCTURED = {'zip': changed_zip, 'legacy': changed_legacy, 'safetensors': changed_safetensors, 'gguf': changed_gguf, 'npy': changed_bytes, 'npz': changed_bytes}
 
 
 # ---- loading
@@ -230,6 +292,14 @@ def load(tede, kind, data, how, folder):
                 if complaint := visit(tede, file.get_tensor(name)):
                     return complaint
             return None
+    if kind == 'gguf':
+        if how == 0:
+            return visit(tede, tede.gguf.loads(data))
+        path = os.path.join(folder, 'x.gguf')
+        pathlib.Path(path).write_bytes(data)
+        read = tede.gguf.load(path)
+        tede.gguf.save(os.path.join(folder, 'y.gguf'), *read)
+        return visit(tede, read)
     if kind in ('npy', 'npz'):
         path = os.path.join(folder, 'x.' + kind)
         pathlib.Path(path).write_bytes(data)
@@ -262,6 +332,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter('ignore')
     import tede
+    import tede.gguf
     import tede.npy
     import tede.safetensors
     fuzzing.limit_memory(3)

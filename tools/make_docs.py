@@ -25,7 +25,7 @@ MODULES = [
     ("nn", "tede.nn", "Layers."), ("nn.functional", "tede.nn.functional", ""), ("nn.init", "tede.nn.init", ""),
     ("nn.utils", "tede.nn.utils", ""), ("optim", "tede.optim", ""), ("optim.lr_scheduler", "tede.optim.lr_scheduler", ""),
     ("utils.data", "tede.utils.data", ""), ("linalg", "tede.linalg", ""), ("fft", "tede.fft", ""), ("special", "tede.special", ""),
-    ("distributions", "tede.distributions", ""), ("safetensors", "tede.safetensors", ""), ("amp", "tede.amp", ""),
+    ("distributions", "tede.distributions", ""), ("safetensors", "tede.safetensors", ""), ("gguf", "tede.gguf", ""), ("amp", "tede.amp", ""),
     ("library", "tede.library", ""), ("testing", "tede.testing", ""),
 ]
 # The menu: pages of docs/ by their names. What is not here is listed under "More".
@@ -36,7 +36,7 @@ MENU = [
     ("Extending", ["add-an-operator.md", "extending.md"]),
     ("Reference", ["examples.md", "operators.md", "c-api.md"]),
     ("How well", ["accuracy.md", "performance.md"]),
-    ("PyTorch", ["differences.md", "missing-operators.md", "sparse.md", "nested.md", "formats.md"]),
+    ("PyTorch", ["differences.md", "missing-operators.md", "sparse.md", "nested.md", "formats.md", "gguf.md"]),
     ("Design", ["design.md", "transforms.md"]),
 ]
 

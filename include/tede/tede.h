@@ -7,6 +7,7 @@
 #include <tede/counter.h>
 #include <tede/dispatch.h>
 #include <tede/formula.h>
+#include <tede/gguf.h>
 #include <tede/library.h>
 #include <tede/list.h>
 #include <tede/memory.h>

@@ -158,6 +158,7 @@ PyObject *td_py_generator_of(td_generator *g);            /* new; None for NULL 
 int td_py_generator_init(PyObject *module);
 int td_py_storage_init(PyObject *module);
 int td_py_safetensors_init(PyObject *module);             /* safetensors.c */
+int td_py_gguf_init(PyObject *module);                    /* gguf.c */
 int td_py_archive_init(PyObject *module);                 /* archive.c */
 int td_py_nnmodule_init(PyObject *module);                /* nnmodule.c */
 int td_py_watch_init(PyObject *module);                   /* watch.c */

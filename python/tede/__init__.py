@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:       # what __getattr__ loads when it is first named
     from typing import Any
     from tede import (                    # "as" says that the names are for users, too
-        amp as amp, autograd as autograd, distributions as distributions, fft as fft, func as func, fx as fx, linalg as linalg,
+        amp as amp, autograd as autograd, distributions as distributions, fft as fft, func as func, fx as fx, gguf as gguf, linalg as linalg,
         masked as masked, multiprocessing as multiprocessing, nn as nn, optim as optim, overrides as overrides,
         profiler as profiler, random as random, safetensors as safetensors, sparse as sparse, special as special,
         testing as testing, utils as utils)
@@ -58,7 +58,7 @@ _sys.meta_path.append(_StandIns)
 
 _SUBMODULES = frozenset((
     "nn", "optim", "autograd", "linalg", "fft", "special", "utils", "random", "testing", "functional", "overrides",
-    "safetensors", "serialization", "_ops", "backends", "cuda", "distributions", "amp", "signal", "masked", "sparse",
+    "safetensors", "gguf", "serialization", "_ops", "backends", "cuda", "distributions", "amp", "signal", "masked", "sparse",
     "__config__", "_vmap_internals", "array_api", "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
     "as_torch", "_utils", "profiler", "distributed", "library", "__future__", "_functorch",
     "explain", "memory", "tracer", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",

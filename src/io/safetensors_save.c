@@ -1,22 +1,11 @@
-/* Writing safetensors.
- *
- * Note [A file is there whole or not at all]
- * The bytes go to a new file in the folder of the old one; it is flushed to the disk and only then renamed over it,
- * which file systems do in one step; at last the folder is flushed, so that the new name survives a crash too. An error
- * on the way removes the new file and leaves the old one as it was. A process that is killed leaves a file with
- * ".partial" in its name behind. */
-#include <errno.h>
-#include <fcntl.h>
+/* Writing safetensors: a header, then the tensors in its order. */
 #include <inttypes.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <tede/kernel.h>
 #include <tede/safetensors.h>
 #include "io/text.h"
+#include "io/whole.h"
 
 typedef struct entry {
     const char *name;
@@ -171,96 +160,15 @@ static int put_header(block *text, int64_t n, const entry *entries, int64_t n_me
 
 /* ---- the file */
 
-static int failed(const char *doing, const char *path)
-{
-    return td_error(TD_E_IO, "safetensors: can't %s '%s': %s", doing, path, strerror(errno));
-}
-
-static int write_all(int descriptor, const char *path, const char *bytes, uint64_t n)
-{
-    const uint64_t most = 1 << 30;      /* systems write less than 2 GB at a time */
-    while (n) {
-        ssize_t written = write(descriptor, bytes, n < most ? n : most);
-        if (written < 0 && errno != EINTR)
-            return failed("write", path);
-        if (written > 0)
-            bytes += written, n -= (uint64_t)written;
-    }
-    return 0;
-}
-
-static int write_tensors(int descriptor, const char *path, int64_t n, const entry *entries)
-{
-    for (int64_t i = 0; i < n; i++) {
-        td_tensor *x = td_make_contiguous(entries[i].x);
-        int status = x ? write_all(descriptor, path, td_tensor_data(x), entries[i].bytes) : -1;
-        td_tensor_release(x);
-        if (status != 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* A new file beside `path`, its name into `partial`.  It gets the rights of the old file, if there is one. */
-static int create(const char *path, char *partial)
-{
-    struct stat old;
-    bool replaces = stat(path, &old) == 0;
-    if (replaces && !S_ISREG(old.st_mode))
-        return td_error(TD_E_IO, "safetensors: '%s' is no regular file", path);
-    int descriptor = -1;
-    for (int i = 0; i < 1000 && descriptor < 0; i++) {
-        if (snprintf(partial, PATH_MAX, "%s.%d-%d.partial", path, (int)getpid(), i) >= PATH_MAX)
-            return errno = ENAMETOOLONG, failed("write", path);
-        descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor < 0 && errno != EEXIST)
-            break;
-    }
-    if (descriptor < 0)
-        return failed("write", path);
-    if (replaces && fchmod(descriptor, old.st_mode & 0777) != 0)
-        errno = 0;                      /* some file systems know no rights */
-    return descriptor;
-}
-
-static void flush_folder(char *path)
-{
-    char *slash = strrchr(path, '/');
-    if (slash)
-        slash[slash == path] = 0;
-    int folder = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0) {
-        fsync(folder);                  /* the file is complete either way; not every file system can do this */
-        close(folder);
-    }
-}
-
 static int write_file(const char *path, const block *text, int64_t n, const entry *entries)
 {
-    char target[PATH_MAX], partial[PATH_MAX];
-    if (!realpath(path, target)) {      /* what a symbolic link names is replaced, not the link */
-        if (errno != ENOENT)
-            return failed("write", path);
-        if (snprintf(target, sizeof target, "%s", path) >= (int)sizeof target)
-            return errno = ENAMETOOLONG, failed("write", path);
-    }
-    int descriptor = create(target, partial);
-    if (descriptor < 0)
+    td_whole whole;
+    if (td_whole_begin(&whole, "safetensors", path) != 0)
         return -1;
-    int status = write_all(descriptor, path, block_data(text), text->used);
-    if (status == 0)
-        status = write_tensors(descriptor, path, n, entries);
-    if (status == 0 && fsync(descriptor) != 0)
-        status = failed("write", path);
-    if (close(descriptor) != 0 && status == 0)
-        status = failed("write", path);
-    if (status == 0 && rename(partial, target) != 0)
-        status = failed("replace", path);
-    if (status != 0)
-        unlink(partial);
-    else
-        flush_folder(target);
-    return status;
+    int status = td_whole_write(&whole, block_data(text), text->used);
+    for (int64_t i = 0; i < n && status == 0; i++)
+        status = td_whole_write_tensor(&whole, entries[i].x);
+    return td_whole_end(&whole, status);
 }
 
 int td_safetensors_save(const char *path, int64_t n, const char *const *names, td_tensor *const *tensors,
