@@ -44,7 +44,7 @@ SCOPE = {
                  r"|capture_pre_autograd|aot_|torch\.onnx",
     "choice of backend": r"conv_backend|ConvBackend",
     "private": r"FakeTensorDispatchCache|_addmm_activation|_lazy_clone|test_cow_|_storage_address|_current_graph_task"
-               r"|_native_multi_head_attention|TestMHADeviceType|_transform_bias_rescale_qkv|TestCrossRefFunctionalization|kineto_results|event_tree|profiler\._utils|_pattern_matcher|TestExperimentalUtils|TestTorchTidyProfiler"
+               r"|TestCrossRefFunctionalization|kineto_results|event_tree|profiler\._utils|_pattern_matcher|TestExperimentalUtils|TestTorchTidyProfiler"
                r"|TestMemoryProfiler|TestDataFlow|TestIdentifyGradients|TestProfilerTree|_efficientzerotensor|_add_relu|simple_registry|_EnablePythonDispatcher|_IncludeDispatchKeyGuard"
                r"|torch\.library\._impls"
                r"|(torch\._|from _)(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
@@ -72,6 +72,8 @@ NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_d
          "_C._storage_id": lambda x: x.untyped_storage()._cdata,
          "_prims_common.corresponding_complex_dtype": lambda dtype: dtype.to_complex(),
          "_export.wrappers.mark_subclass_constructor_exportable_experimental": lambda constructor: constructor,
+         "_dynamo.utils.disable_cache_limit": lambda: lambda test: test,
+         "_dynamo.exc.Unsupported": NotImplementedError,
          "fx.experimental._config.patch": lambda **kwargs: lambda test: test,
          "testing._comparison._unwrap_dtensor_for_comparison": lambda *args: args,
          "testing._comparison.TensorLikePair._check_supported": lambda self, tensor, *, id: None,

@@ -1661,6 +1661,8 @@ TD_API int td__nested_get_ragged_idx(int64_t *results, td_tensor *self) TD_MUST_
 TD_API td_tensor *td__nested_get_min_seqlen(td_tensor *self);
 /* The greatest length of a component. */
 TD_API td_tensor *td__nested_get_max_seqlen(td_tensor *self);
+/* Which lengths of a jagged tensor are known: 1 for the least, 2 for the greatest, or their sum. */
+TD_API int td__nested_known_seqlens(int64_t *results, td_tensor *self) TD_MUST_USE;
 
 /* ==== nn ================================================================================================== */
 
@@ -1812,6 +1814,20 @@ TD_API int td_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor
 /* ``softmax(scale * query @ key.T + mask) @ value`` over the last two dimensions. A boolean mask says which keys take part, */
 TD_API td_tensor *td_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value,
         td_tensor *attn_mask, double dropout_p, bool is_causal, const double *scale, bool enable_gqa);
+/* Attention between (batch, length, features) operands with the projections in front of it and behind it, and its weights, or None. A mask is true where nobody */
+TD_API int td__native_multi_head_attention(td_tensor **results, td_tensor *query, td_tensor *key,
+        td_tensor *value, int64_t embed_dim, int64_t num_head, td_tensor *qkv_weight, td_tensor *qkv_bias,
+        td_tensor *proj_weight, td_tensor *proj_bias, td_tensor *mask, bool need_weights,
+        bool average_attn_weights, const int64_t *mask_type) TD_MUST_USE;
+/* A layer of a transformer's encoder without dropout, of strided or nested tensors. */
+TD_API td_tensor *td__transformer_encoder_layer_fwd(td_tensor *src, int64_t embed_dim, int64_t num_heads,
+        td_tensor *qkv_weight, td_tensor *qkv_bias, td_tensor *proj_weight, td_tensor *proj_bias, bool use_gelu,
+        bool norm_first, double eps, td_tensor *norm_weight_1, td_tensor *norm_bias_1, td_tensor *norm_weight_2,
+        td_tensor *norm_bias_2, td_tensor *ffn_weight_1, td_tensor *ffn_bias_1, td_tensor *ffn_weight_2,
+        td_tensor *ffn_bias_2, td_tensor *mask, const int64_t *mask_type);
+/* The parts of ``qkv + qkv_bias``, each of (batch, heads, length, width), the first one divided by the root of the width. */
+TD_API int td__transform_bias_rescale_qkv(td_tensor **results, td_tensor *qkv, td_tensor *qkv_bias,
+        int64_t num_heads) TD_MUST_USE;
 /* Attention of four-dimensional operands in one pass, and the logarithm of each row's sum of exponentials. */
 TD_API int td_attention(td_tensor **results, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask,
         bool is_causal, double scale) TD_MUST_USE;

@@ -579,6 +579,60 @@ def lengths(self):
     return found if found.numel() or not self.size(0) else None
 
 
+def _of_jagged(name, get, doc):
+    """An attribute that only jagged tensors have, as those of PyTorch's class of them."""
+    def read(self):
+        if not self.is_nested or self.layout is not _C.jagged:
+            raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+        return get(self)
+    setattr(Tensor, name, property(read, doc=doc))
+
+
+def _seqlens(x):
+    """The lengths that are known of a jagged tensor, by name: those that it was made with, and those that an operator needed."""
+    known = _C._operators["_nested_known_seqlens"](x)
+    return {name: _C._operators["_nested_get_" + name](x) for bit, name in ((2, "max_seqlen"), (1, "min_seqlen")) if known & bit}
+
+
+def _read_max_seqlen(x):
+    """The longest component's length."""
+    return int(_C._operators["_nested_get_max_seqlen"](x))
+
+
+def _read_min_seqlen(x):
+    """The shortest component's length."""
+    return int(_C._operators["_nested_get_min_seqlen"](x))
+
+
+_of_jagged("_offsets", lambda x: x.offsets(), "Where components begin, and where the last one ends.")
+_of_jagged("_lengths", lambda x: x.lengths(), "Components' lengths, if they leave values out.")
+_of_jagged("_ragged_idx", lambda x: _C._operators["_nested_get_ragged_idx"](x), "The dimension that components differ in.")
+_of_jagged("_metadata_cache", _seqlens, _seqlens.__doc__)
+_of_jagged("_max_seqlen", _read_max_seqlen, _read_max_seqlen.__doc__)
+_of_jagged("_min_seqlen", _read_min_seqlen, _read_min_seqlen.__doc__)
+_of_jagged("_maybe_max_seqlen", lambda x: _read_max_seqlen(x) if "max_seqlen" in _seqlens(x) else None, "The longest component's length, if known.")
+_of_jagged("_maybe_min_seqlen", lambda x: _read_min_seqlen(x) if "min_seqlen" in _seqlens(x) else None, "The shortest component's length, if known.")
+_of_jagged("_max_seqlen_tensor", lambda x: _seqlens(x).get("max_seqlen"), "The longest component's length, if known, as a tensor.")
+_of_jagged("_min_seqlen_tensor", lambda x: _seqlens(x).get("min_seqlen"), "The shortest component's length, if known, as a tensor.")
+_of_jagged("_get_max_seqlen", lambda x: lambda: _read_max_seqlen(x), "A function of the longest component's length.")
+_of_jagged("_get_min_seqlen", lambda x: lambda: _read_min_seqlen(x), "A function of the shortest component's length.")
+
+
+class _ValuesOf:
+    """``_values``: the method of sparse tensors; of a jagged one its values without a history, as PyTorch's class has them."""
+
+    def __init__(self, method):
+        self._method = method
+
+    def __get__(self, x, cls=None):
+        if x is not None and x.is_nested and x.layout is _C.jagged:
+            return x.detach().values()
+        return self._method.__get__(x, cls)
+
+
+Tensor._values = _ValuesOf(Tensor.__dict__["_values"])
+
+
 # ---- older methods
 
 @method

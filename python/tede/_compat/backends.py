@@ -185,4 +185,20 @@ for _name in _sdp_state:
     setattr(cuda, _name + "_sdp_enabled", _sdp(_name)[0])
     setattr(cuda, f"enable_{_name}_sdp", _sdp(_name)[1])
 del _name
+
+
+def _set_fast_path(value):
+    """Whether encoders and attention take nested tensors, and an encoder makes its input one where it is padded."""
+    from tede.nn.modules import attention
+    attention._fast_path = bool(value)
+
+
+def _get_fast_path():
+    """Whether they do."""
+    from tede.nn.modules import attention
+    return attention._fast_path
+
+
+mha = _module("mha", "The path of nn.TransformerEncoder and nn.MultiheadAttention for nested tensors.", get_fastpath_enabled=_get_fast_path,
+              set_fastpath_enabled=_set_fast_path)
 _fill(globals())

@@ -43,7 +43,37 @@ td_tensor *td_nested_packed(td_tensor *values, td_tensor *like, int dim)
     return td__nested_with(values, shell, dim);
 }
 
-/* ---- components */
+/* ---- components
+ *
+ * All at once by one split: its gradient is one concatenation, where that of a view for each would be as large as the whole. */
+
+/* Where values are left out between components: these are parts of the split, too, unless components share values. */
+static int between_gaps(td_tensor_list *list, td_tensor *values, const td_ragged *r, int dim)
+{
+    const int64_t count = r->n;
+    const size_t room = sizeof(int64_t) * (size_t)(2 * count + 1);
+    int64_t *sizes = td_mem_alloc(room), at = 0;
+    bool ordered = sizes != NULL;
+    for (int64_t i = 0; i < count && ordered; i++) {
+        ordered = r->starts[i] >= at;
+        sizes[2 * i] = r->starts[i] - at, sizes[2 * i + 1] = r->counts[i];
+        at = r->starts[i] + r->counts[i];
+    }
+    if (sizes)
+        sizes[2 * count] = values->sizes[dim] - at;
+    td_tensor_list all = {0};
+    int status = !sizes ? -1 : td_tensor_list_new(list, count);
+    ordered &= status == 0 && at <= values->sizes[dim];
+    if (ordered)
+        status = td_split_with_sizes(&all, values, 2 * count + 1, sizes, dim);
+    td_mem_free(sizes, room);
+    for (int64_t i = 0; i < count && status == 0; i++)
+        status = (list->items[i] = ordered ? td_ref(all.items[2 * i + 1]) : td_narrow(values, dim, r->starts[i], r->counts[i])) ? 0 : -1;
+    td_tensor_list_release(&all);
+    if (status)
+        td_tensor_list_release(list);
+    return status;
+}
 
 int td_nested_components(td_tensor_list *list, td_tensor *x)
 {
@@ -57,28 +87,22 @@ int td_nested_components(td_tensor_list *list, td_tensor *x)
         const int dim = td_inner_dim(n->dim);
         if (!r->lengths && count && r->starts[0] == 0 && r->starts[count - 1] + r->counts[count - 1] == values->sizes[dim])
             return td_split_with_sizes(list, values, count, r->counts, dim);
-        if (td_tensor_list_new(list, count))
-            return -1;
-        for (int64_t i = 0; i < count; i++)
-            if (!(list->items[i] = td_narrow(values, dim, r->starts[i], r->counts[i]))) {
-                td_tensor_list_release(list);
-                return -1;
-            }
-        return 0;
+        return between_gaps(list, values, r, dim);
     }
     const int ndim = (int)n->sizes->sizes[1];
-    if (td_tensor_list_new(list, count))
-        return -1;
-    for (int64_t i = 0, at = 0; i < count; i++) {
-        const int64_t *sizes = td_nested_sizes(x, i), numel = td_numel_checked(ndim, sizes);
-        TD_AUTO td_tensor *line = td_narrow(values, 0, at, numel);
-        if (!(list->items[i] = td_view(line, ndim, sizes))) {
-            td_tensor_list_release(list);
-            return -1;
-        }
-        at += numel;
-    }
-    return 0;
+    const size_t room = sizeof(int64_t) * (size_t)(count + 1);
+    int64_t *lengths = td_mem_alloc(room);
+    for (int64_t i = 0; lengths && i < count; i++)
+        lengths[i] = td_numel_checked(ndim, td_nested_sizes(x, i));
+    td_tensor_list lines = {0};
+    int status = lengths && td_split_with_sizes(&lines, values, count, lengths, 0) == 0 ? td_tensor_list_new(list, count) : -1;
+    td_mem_free(lengths, room);
+    for (int64_t i = 0; i < count && status == 0; i++)
+        status = (list->items[i] = td_view(lines.items[i], ndim, td_nested_sizes(x, i))) ? 0 : -1;
+    if (status)
+        td_tensor_list_release(list);
+    td_tensor_list_release(&lines);
+    return status;
 }
 
 td_tensor *td_nested_component(td_tensor *x, int64_t i)
@@ -318,14 +342,50 @@ static td_tensor *add_batch(td_tensor *x, void *context) { return (void)context,
 
 typedef enum joining { JOIN_COMPONENTS, STACK } joining;
 
-/* The operand of one component's call; kept in the frame. */
-static td_tensor *of_component(td_frame *f, td_tensor *x, const td_tensor *like, int64_t i, bool broadcasts)
+/* Operands of which each component's call gets its part; the parts of all, made at once. */
+typedef struct operand { int argument, member; td_tensor_list parts; } operand;
+typedef struct operands { int n, room; operand *all; } operands;
+
+static void operands_release(operands *o)
+{
+    for (int i = 0; i < o->n; i++)
+        td_tensor_list_release(&o->all[i].parts);
+    td_mem_free(o->all, sizeof *o->all * (size_t)o->room);
+}
+
+static int parts_of_operand(td_tensor_list *parts, td_tensor *x, int64_t count)
 {
     if (td_is_nested(x))
-        return td_frame_keep(f, td_nested_component(x, i));
-    if (!broadcasts || x->ndim < like->ndim)
-        return x;
-    return td_frame_keep(f, x->sizes[0] == 1 ? td_squeeze_dim(x, 0) : td_select_int(x, 0, i));
+        return td_nested_components(parts, x);
+    if (x->sizes[0] != 1)
+        return td_unbind_int(parts, x, 0);
+    TD_AUTO td_tensor *one = td_squeeze_dim(x, 0);
+    if (!one || td_tensor_list_new(parts, count))
+        return -1;
+    for (int64_t i = 0; i < count; i++)
+        parts->items[i] = td_tensor_retain(one);
+    return 0;
+}
+
+/* Nested operands, and, if the operator broadcasts, those that have a row for each component. */
+static int operands_of(operands *o, td_frame *f, const td_tensor *like, bool broadcasts)
+{
+    td_tensor **x;
+    int room = 0, status = 0;
+    for (int i = 0; i < f->count; i++)
+        room += td_tensors_in(&f->values[i]);
+    *o = (operands){.room = room, .all = td_mem_alloc(sizeof *o->all * (size_t)room)};
+    if (!o->all)
+        return -1;
+    for (int i = 0; i < f->count && status == 0; i++)
+        for (int k = 0; (x = member(f, i, k)) && status == 0; k++)
+            if (is_tensor(*x) && (td_is_nested(*x) || (broadcasts && (*x)->ndim >= like->ndim))) {
+                o->all[o->n] = (operand){.argument = i, .member = k};
+                status = parts_of_operand(&o->all[o->n++].parts, *x, td_nested_count(like));
+            }
+    if (status)
+        operands_release(o);
+    return status;
 }
 
 static int join_results(const td_op *op, td_value *all, int64_t count, td_tensor *like, int dim, joining how, td_value *results)
@@ -375,23 +435,21 @@ static int per_component(const td_op *op, td_frame *f, td_tensor *like, bool bro
     const int64_t count = td_nested_count(like);
     const int n = op->info.n_results;
     td_value *all = count ? td_mem_alloc(sizeof *all * (size_t)(count * n)) : NULL;
-    td_tensor **x;
+    operands parts = {0};
     int64_t done = 0;
     if (!all)
         return count ? -1 : td_error(TD_E_RUNTIME, "%s(): a nested tensor without components", op->info.name);
-    int status = 0;
+    int status = operands_of(&parts, f, like, broadcasts);
+    const bool held = status == 0;
     for (; done < count && status == 0; done++) {
         td_frame one;
         if (td_frame_begin(&one, op, f->values)) {
             status = -1;
             break;
         }
-        for (int i = 0; i < one.count && status == 0; i++)
-            for (int k = 0; (x = member(&one, i, k)) && status == 0; k++)
-                if (is_tensor(*x))
-                    status = (*x = of_component(&one, *x, like, done, broadcasts)) ? 0 : -1;
-        if (status == 0)
-            status = td_op_call(op, one.values, all + done * n);
+        for (int i = 0; i < parts.n; i++)
+            *member(&one, parts.all[i].argument, parts.all[i].member) = parts.all[i].parts.items[done];
+        status = td_op_call(op, one.values, all + done * n);
         td_frame_end(&one);
         if (status)
             break;
@@ -401,6 +459,8 @@ static int per_component(const td_op *op, td_frame *f, td_tensor *like, bool bro
     for (int64_t i = 0; i < done; i++)
         td_values_release(all + i * n, n);
     td_mem_free(all, sizeof *all * (size_t)(count * n));
+    if (held)
+        operands_release(&parts);
     return status;
 }
 
@@ -468,11 +528,72 @@ static int on_values(const td_op *op, td_frame *f, td_tensor *like, td_value *re
     return map_results(op, results, pack, &as);
 }
 
+/* How many dimensions at the end all components of the strided layout have in common, but the first. */
+static int common_dims(const td_tensor *x)
+{
+    const int ndim = x->ndim - 1;
+    int n = 0;
+    while (n < ndim - 1 && !td_size_is_symbol(x->sizes[x->ndim - 1 - n]))
+        n++;
+    return n;
+}
+
+typedef struct regrouping { const td_tensor *like; int common; } regrouping;
+
+/* Rows as a nested tensor with as many in each component as `like` has. */
+static td_tensor *regroup(td_tensor *x, void *context)
+{
+    const regrouping *g = context;
+    const td_tensor *of = td_nested_of(g->like)->sizes;
+    const int64_t ndim = of->sizes[1];
+    if (x->ndim != g->common + 1)
+        return td_fail(TD_E_RUNTIME, "nested tensors: rows have become ones of %d dimensions", x->ndim - 1);
+    TD_AUTO td_tensor *sizes = td_empty(2, of->sizes, TD_I64), *flat = td_reshape(x, 1, (int64_t[]){x->numel});
+    if (!sizes || !flat)
+        return NULL;
+    for (int64_t i = 0; i < of->sizes[0]; i++) {
+        int64_t *to = (int64_t *)sizes->data + i * ndim;
+        memcpy(to, td_nested_sizes(g->like, i), sizeof *to * (size_t)(ndim - g->common));
+        memcpy(to + ndim - g->common, x->sizes + 1, sizeof *to * (size_t)g->common);
+    }
+    return td__nested_of_sizes(flat, sizes);
+}
+
+/* Whether a call that depends on `common` dimensions at the end can go to the rows of all components at once. */
+static bool rows_in_common(td_frame *f, const td_tensor *like, int common)
+{
+    td_tensor **x;
+    bool all = common > 0 && like->numel > 0;
+    for (int i = 0; i < f->count && all; i++) {
+        all = f->values[i].kind != TD_VALUE_INTS || f->values[i].count <= common;
+        for (int k = 0; (x = member(f, i, k)) && all; k++)
+            all = !is_tensor(*x) || *x == like || !td_is_nested(*x);
+    }
+    return all;
+}
+
+static int on_strided_rows(const td_op *op, td_frame *f, td_tensor *like, td_value *results)
+{
+    regrouping g = {like, common_dims(like)};
+    td_tensor **x;
+    if (!rows_in_common(f, like, g.common))
+        return strided_operands(op, f, like) ? -1 : per_component(op, f, like, false, 0, JOIN_COMPONENTS, results);
+    int64_t sizes[TD_MAX_DIMS] = {-1};
+    memcpy(sizes + 1, like->sizes + like->ndim - g.common, sizeof *sizes * (size_t)g.common);
+    TD_AUTO td_tensor *flat = td_nested_unpacked(like), *rows = td_view(flat, g.common + 1, sizes);
+    if (!rows)
+        return -1;
+    for (int i = 0; i < f->count; i++)
+        for (int k = 0; (x = member(f, i, k)); k++)
+            *x = *x == like ? rows : *x;
+    return td_op_call(op, f->values, results) ? -1 : map_results(op, results, regroup, &g);
+}
+
 static int on_rows(const td_op *op, td_frame *f, td_tensor *like, td_value *results)
 {
     packing as = {like, td_nested_of(like)->dim};
     if (!td_is_jagged(like))
-        return strided_operands(op, f, like) ? -1 : per_component(op, f, like, false, 0, JOIN_COMPONENTS, results);
+        return on_strided_rows(op, f, like, results);
     if (as.dim == like->ndim - 1 && as.dim > 1)
         return td_error(TD_E_RUNTIME, "%s(): not supported for NestedTensor on ragged dim", op->info.name);
     if (to_values(op, f, like, false) || td_op_call(op, f->values, results))

@@ -337,15 +337,29 @@ int td_op__nested_get_ragged_idx(int64_t *result, td_tensor *self)
     return 0;
 }
 
+static td_tensor *shown(int64_t length, bool *known)
+{
+    *known = true;
+    return td_full(0, NULL, td_int(length), TD_I64, (td_device){TD_CPU, -1});
+}
+
 td_tensor *td_op__nested_get_min_seqlen(td_tensor *self)
 {
-    return td_is_jagged(self) ? td_full(0, NULL, td_int(td_nested_of(self)->ragged->shortest), TD_I64, (td_device){TD_CPU, -1})
-                              : td_layout_refuse("_nested_get_min_seqlen", self);
+    td_ragged *r = td_is_jagged(self) ? td_nested_of(self)->ragged : NULL;
+    return r ? shown(r->shortest, &r->shown_shortest) : td_layout_refuse("_nested_get_min_seqlen", self);
 }
 td_tensor *td_op__nested_get_max_seqlen(td_tensor *self)
 {
-    return td_is_jagged(self) ? td_full(0, NULL, td_int(td_nested_of(self)->ragged->longest), TD_I64, (td_device){TD_CPU, -1})
-                              : td_layout_refuse("_nested_get_max_seqlen", self);
+    td_ragged *r = td_is_jagged(self) ? td_nested_of(self)->ragged : NULL;
+    return r ? shown(r->longest, &r->shown_longest) : td_layout_refuse("_nested_get_max_seqlen", self);
+}
+int td_op__nested_known_seqlens(int64_t *result, td_tensor *self)
+{
+    if (!td_is_jagged(self))
+        return td_layout_refuse("_nested_known_seqlens", self), -1;
+    const td_ragged *r = td_nested_of(self)->ragged;
+    *result = (r->shown_shortest ? 1 : 0) + (r->shown_longest ? 2 : 0);
+    return 0;
 }
 
 static bool is_strided(const td_tensor *x) { return td_is_nested(x) && !td_is_jagged(x); }

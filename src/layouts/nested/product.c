@@ -3,6 +3,7 @@
 #include "layouts/nested/nested.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static td_tensor *refuse(const td_tensor *a, const td_tensor *b)
 {
@@ -11,21 +12,21 @@ static td_tensor *refuse(const td_tensor *a, const td_tensor *b)
                    td_shape_str(b->ndim, b->sizes, two));
 }
 
-static td_tensor *member(td_tensor *x, int64_t i) { return td_is_nested(x) ? td_nested_component(x, i) : td_select_int(x, 0, i); }
+static int members(td_tensor_list *list, td_tensor *x) { return td_is_nested(x) ? td_nested_components(list, x) : td_unbind_int(list, x, 0); }
 
 /* One product per component, in a list. */
 static int products(td_tensor_list *list, td_tensor *a, td_tensor *b, int64_t count, bool shared)
 {
-    if (td_tensor_list_new(list, count))
-        return -1;
-    for (int64_t i = 0; i < count; i++) {
-        TD_AUTO td_tensor *x = shared && !td_is_nested(a) ? td_ref(a) : member(a, i), *y = shared && !td_is_nested(b) ? td_ref(b) : member(b, i);
-        if (!(list->items[i] = td_matmul(x, y))) {
-            td_tensor_list_release(list);
-            return -1;
-        }
-    }
-    return 0;
+    td_tensor_list left = {0}, right = {0};
+    const bool one_left = shared && !td_is_nested(a), one_right = shared && !td_is_nested(b);
+    int status = (one_left || members(&left, a) == 0) && (one_right || members(&right, b) == 0) ? td_tensor_list_new(list, count) : -1;
+    const bool made = status == 0;
+    for (int64_t i = 0; i < count && status == 0; i++)
+        status = (list->items[i] = td_matmul(one_left ? a : left.items[i], one_right ? b : right.items[i])) ? 0 : -1;
+    td_tensor_list_release(&left), td_tensor_list_release(&right);
+    if (status && made)
+        td_tensor_list_release(list);
+    return status;
 }
 
 static td_tensor *jagged(td_tensor *a, td_tensor *b)
@@ -142,4 +143,110 @@ td_tensor *td_nested_scaled_dot_product_attention(td_tensor *query, td_tensor *k
     }
     td_tensor_list_release(&q), td_tensor_list_release(&k), td_tensor_list_release(&v), td_tensor_list_release(&out);
     return made;
+}
+
+/* ---- attention with its projections */
+
+/* A jagged tensor of the rows of each component, packed; of the strided layout, over the same memory. */
+static td_tensor *rows_of(td_tensor *x)
+{
+    if (td_is_jagged(x))
+        return td_nested_contiguous_format(x, TD_CONTIGUOUS_FORMAT);
+    const int64_t count = td_nested_count(x);
+    const size_t room = sizeof(int64_t) * (size_t)(count + 1);
+    int64_t *counts = td_mem_alloc(room);
+    for (int64_t i = 0; counts && i < count; i++)
+        counts[i] = td_nested_sizes(x, i)[0];
+    TD_AUTO td_tensor *flat = td_nested_unpacked(x), *rows = td_view(flat, 2, (int64_t[]){-1, x->sizes[2]});
+    td_ragged *r = counts && rows ? td_ragged_of_counts(count, counts, x->device) : NULL;
+    td_mem_free(counts, room);
+    td_tensor *made = r ? td__nested_of_jagged(rows, r->offsets, TD_NONE, 1, NULL, NULL) : NULL;
+    td_ragged_release(r);
+    return made;
+}
+
+/* (batch, rows, heads * width) as (batch, heads, rows, width). */
+static td_tensor *heads_of(td_tensor *x, int64_t heads)
+{
+    if (!x)
+        return NULL;
+    TD_AUTO td_tensor *values = td_nested_unpacked(x), *split = td_unflatten_int(values, 1, 2, (int64_t[]){heads, x->sizes[2] / heads});
+    TD_AUTO td_tensor *packed = td_nested_packed(split, x, 1);
+    return td_transpose_int(packed, 1, 2);
+}
+
+static int projections(td_tensor_list *parts, td_tensor *const *inputs, int64_t heads, td_tensor *weight, td_tensor *bias)
+{
+    td_tensor_list weights = {0}, biases = {0}, flat = {0};
+    const bool one = inputs[0] == inputs[1] && inputs[1] == inputs[2];
+    TD_AUTO td_tensor *rows = one ? rows_of(inputs[0]) : NULL, *all = one ? td_linear(rows, weight, bias) : NULL;
+    int status = td_tensor_list_new(parts, 3);
+    if (status == 0 && one)
+        status = all ? td_chunk(&flat, all, 3, 2) : -1;
+    else if (status == 0)
+        status = td_chunk(&weights, weight, 3, 0) || td_chunk(&biases, bias, 3, 0) ? -1 : td_tensor_list_new(&flat, 3);
+    for (int i = 0; i < 3 && status == 0; i++) {
+        TD_AUTO td_tensor *in = one ? NULL : rows_of(inputs[i]);
+        if (!one)
+            flat.items[i] = td_linear(in, weights.items[i], biases.items[i]);
+        status = (parts->items[i] = heads_of(flat.items[i], heads)) ? 0 : -1;
+    }
+    td_tensor_list_release(&weights), td_tensor_list_release(&biases), td_tensor_list_release(&flat);
+    return status;
+}
+
+/* Weights are padded with zeros, as in PyTorch: (batch, heads, longest, longest). */
+static td_tensor *padded_weights(td_tensor *const *parts, bool average)
+{
+    td_tensor_list q = {0}, k = {0}, all = {0};
+    int status = td_nested_components(&q, parts[0]) || td_nested_components(&k, parts[1]) ? -1 : td_tensor_list_new(&all, q.count);
+    const int64_t rows = td_nested_of(parts[0])->ragged->longest, columns = td_nested_of(parts[1])->ragged->longest;
+    const double scale = 1 / sqrt((double)parts[0]->sizes[3]);
+    for (int64_t i = 0; i < q.count && status == 0; i++) {
+        TD_AUTO td_tensor *scaled = td_times(q.items[i], td_float(scale)), *keys = td_transpose_int(k.items[i], -2, -1);
+        TD_AUTO td_tensor *scores = td_matmul(scaled, keys), *weights = td_softmax(scores, -1);
+        if (weights)
+            all.items[i] = td_constant_pad_nd(weights, 4, (int64_t[]){0, columns - weights->sizes[2], 0, rows - weights->sizes[1]}, td_float(0));
+        status = all.items[i] ? 0 : -1;
+    }
+    TD_AUTO td_tensor *stacked = status == 0 ? td_stack(all.count, all.items, 0) : NULL;
+    td_tensor_list_release(&q), td_tensor_list_release(&k), td_tensor_list_release(&all);
+    return average ? td_mean_dim(stacked, 1, (int64_t[]){1}, false) : td_ref(stacked);
+}
+
+int td_nested__native_multi_head_attention(td_tensor **results, td_tensor *query, td_tensor *key, td_tensor *value, int64_t embed_dim, int64_t num_head,
+                                           td_tensor *qkv_weight, td_tensor *qkv_bias, td_tensor *proj_weight, td_tensor *proj_bias, td_tensor *mask,
+                                           bool need_weights, bool average_attn_weights, const int64_t *mask_type)
+{
+    td_tensor *const inputs[] = {query, key, value};
+    (void)mask_type;
+    if (td_is_some(mask))
+        return td_error(TD_E_RUNTIME, "NestedTensor with mask is not supported yet");
+    for (int i = 0; i < 3; i++)
+        if (!td_is_nested(inputs[i]) || inputs[i]->ndim != 3 || inputs[i]->sizes[2] != embed_dim || td_nested_count(inputs[i]) != td_nested_count(query) ||
+            (td_is_jagged(inputs[i]) && td_nested_of(inputs[i])->dim != 1))
+            return td_error(TD_E_RUNTIME, "_native_multi_head_attention: query, key and value are nested tensors of as many components of (rows, %" PRId64 ")",
+                            embed_dim);
+    if (num_head < 1 || embed_dim % num_head)
+        return td_error(TD_E_RUNTIME, "`embed_dim` must divide evenly by `num_heads`");
+    if (qkv_weight->ndim != 2 || qkv_weight->sizes[0] != 3 * embed_dim)
+        return td_error(TD_E_RUNTIME, "`qkv_weight` first dim should be 3x embed_dim");
+    td_tensor_list parts = {0};
+    int status = projections(&parts, inputs, num_head, qkv_weight, qkv_bias);
+    TD_AUTO td_tensor *out = status == 0 ? td_nested_scaled_dot_product_attention(parts.items[0], parts.items[1], parts.items[2], TD_NONE, 0., false, NULL,
+                                                                                   false) : NULL;
+    results[1] = status == 0 && need_weights ? padded_weights(parts.items, average_attn_weights) : status == 0 ? td_ref(TD_NONE) : NULL;
+    td_tensor_list_release(&parts);
+    TD_AUTO td_tensor *rows = td_transpose_int(out, 1, 2), *values = rows ? td_nested_unpacked(rows) : NULL;
+    TD_AUTO td_tensor *flat = td_flatten_using_ints(values, 1, 2), *projected = td_linear(flat, proj_weight, proj_bias);
+    if (td_is_jagged(query) && !td_nested_of(query)->ragged->lengths)
+        results[0] = td_nested_packed(projected, query, 1);
+    else if (td_is_jagged(query))
+        results[0] = td_nested_packed(projected, rows, 1);
+    else
+        results[0] = td_nested_packed(projected, query, 0);
+    if (results[0] && results[1])
+        return 0;
+    td_tensor_release(results[0]), td_tensor_release(results[1]);
+    return -1;
 }

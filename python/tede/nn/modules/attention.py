@@ -3,9 +3,27 @@ from .. import functional as F
 from .. import init
 from .._functional.attention import _additive_mask
 from .._native import T
+from ...overrides import has_torch_function
 from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
+
+
+_fast_path = True           # torch.backends.mha: whether nested tensors are taken
+
+
+_FAST_ON = ("cpu", "cuda", "xpu")
+
+
+def _why_slow(x, parameters):
+    """What of the tensors keeps PyTorch from its path for evaluation, the only one that takes nested tensors; "" if nothing does."""
+    if x.device.type not in _FAST_ON:
+        return "some Tensor argument's device is neither one of cpu, cuda or privateuse1"
+    if has_torch_function((x, *parameters)):
+        return "some Tensor argument has_torch_function"
+    if T.is_grad_enabled() and any(p is not None and p.requires_grad for p in (x, *parameters)):
+        return "grad is enabled and at least one of query or the input/output projection weights or biases requires_grad"
+    return ""
 
 
 class MultiheadAttention(Module):
@@ -67,8 +85,17 @@ class MultiheadAttention(Module):
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
                 average_attn_weights=True, is_causal=False):
         """(output, weights or None). A mask says with True where not to look, or is added to the scores."""
+        nested = query.is_nested or key.is_nested or value.is_nested
+        why_slow = "training is enabled" if self.training else self._why_slow(query, key, value, key_padding_mask, attn_mask)
+        if nested and why_slow:
+            raise AssertionError("MultiheadAttention does not support NestedTensor outside of its fast path. "
+                                 f"The fast path was not hit because {why_slow}")
         key_padding_mask = _additive_mask(key_padding_mask, "key_padding_mask", query.dtype, attn_mask)
         attn_mask = _additive_mask(attn_mask, "attn_mask", query.dtype)
+        if not why_slow:
+            return T._native_multi_head_attention(query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+                                                  self.out_proj.weight, self.out_proj.bias, *self._one_mask(attn_mask, key_padding_mask, query,
+                                                                                                           need_weights, average_attn_weights))
         transposed = self.batch_first and query.dim() == 3
         if transposed:
             # What was one tensor must stay one: the projection looks for that.
@@ -85,6 +112,36 @@ class MultiheadAttention(Module):
             k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
             average_attn_weights=average_attn_weights, is_causal=is_causal)
         return (output.transpose(1, 0) if transposed else output), weights
+
+    def _one_mask(self, attn_mask, key_padding_mask, query, *about_weights):
+        """The last arguments of the native function."""
+        mask, kind = self.merge_masks(attn_mask, key_padding_mask, query)
+        return mask, *about_weights, kind
+
+    def _why_slow(self, query, key, value, key_padding_mask, attn_mask):
+        """What keeps PyTorch from attention in one call, for evaluation; "" if nothing does."""
+        masks = [mask for mask in (attn_mask, key_padding_mask) if mask is not None]
+        weight, bias = self.in_proj_weight, self.in_proj_bias
+        reasons = ((any(mask.is_floating_point() for mask in masks), "floating-point masks are not supported for fast path."),
+                   (not _fast_path, "torch.backends.mha.get_fastpath_enabled() was not True"),
+                   (query.dim() != 3, "input not batched; expected query.dim() of 3"),
+                   (query is not key or key is not value,
+                    "non-self attention was used (query, key, and value are not the same Tensor)"),
+                   (bias is not None and query.dtype != bias.dtype, "dtypes of query and self.in_proj_bias don't match"),
+                   (weight is None, "in_proj_weight was None"),
+                   (weight is not None and query.dtype != weight.dtype, "dtypes of query and self.in_proj_weight don't match"),
+                   (self.num_heads % 2 != 0, "self.num_heads is not even"),
+                   (not self.batch_first, "batch_first was not True"),
+                   (self.bias_k is not None, "self.bias_k was not None"),
+                   (self.bias_v is not None, "self.bias_v was not None"),
+                   (self.add_zero_attn, "add_zero_attn was enabled"),
+                   (not self._qkv_same_embed_dim, "_qkv_same_embed_dim was not True"),
+                   (query.is_nested and masks,
+                    "supplying both src_key_padding_mask and src_mask at the same time is not supported with NestedTensor input"),
+                   (T.is_autocast_enabled(), "autocast is enabled"),
+                   (bias is None, "self.in_proj_bias was None"))
+        return (next((why for so, why in reasons if so), "")
+                or _why_slow(query, (weight, bias, self.out_proj.weight, self.out_proj.bias)))
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
         """(mask, kind) of both masks in one: kind 1 is padding alone, 2 has an attention mask, None is no mask."""

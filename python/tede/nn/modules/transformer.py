@@ -7,6 +7,7 @@ from .. import init
 from .._functional.attention import _additive_mask
 from .._native import T
 from .activation import GELU, ReLU
+from . import attention
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
@@ -122,20 +123,23 @@ class TransformerEncoder(Module):
         mask = _additive_mask(mask, "mask", src.dtype)
         first, output = self.layers[0], src
         is_causal = _is_causal(mask, is_causal, src, first.self_attn.batch_first)
+        packed = self._leaves_out_padding(src, mask, padding)
+        if packed:
+            output, src_key_padding_mask = T._nested_tensor_from_mask(src, padding.logical_not(), mask_check=False), None
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
-        if self._leaves_out_padding(src, mask, padding):
-            output = output.masked_fill(src_key_padding_mask.ne(0).unsqueeze(-1), 0.0)
+        if packed:
+            output = output.to_padded_tensor(0.0, src.size())
         return output if self.norm is None else self.norm(output)
 
     def _leaves_out_padding(self, src, mask, padding):
-        """Whether PyTorch would take its inference path, which doesn't compute padded positions: they come out zero."""
-        if not self.use_nested_tensor or padding is None or mask is not None or src.dim() != 3 or self.layers[0].training:
+        """Whether the layers get a nested tensor, as in PyTorch: padded positions aren't computed, and come out zero."""
+        if (not getattr(self, "use_nested_tensor", False) or not attention._fast_path or padding is None or mask is not None
+                or src.dim() != 3 or src.is_nested or self.layers[0].training or T.is_autocast_enabled()):
             return False
-        if T.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers[0].parameters())):
+        if getattr(self, "mask_check", True) and not T._nested_tensor_from_mask_left_aligned(src, padding.logical_not()):
             return False
-        absent = padding if padding.dtype == T.bool else padding.ne(0)
-        return not self.mask_check or not bool((absent[:, :-1] & ~absent[:, 1:]).any())
+        return not attention._why_slow(src, self.layers[0]._weights())
 
 
 class TransformerDecoder(Module):
@@ -188,12 +192,33 @@ class TransformerEncoderLayer(Module):
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
         padding = _additive_mask(src_key_padding_mask, "src_key_padding_mask", src.dtype, src_mask, "src_mask")
         mask = _additive_mask(src_mask, "src_mask", src.dtype)
+        if not self.training and self._is_one_call(src, mask, padding):
+            own = self.self_attn
+            masks = own.merge_masks(mask, padding, src)
+            return T._transformer_encoder_layer_fwd(
+                src, own.embed_dim, own.num_heads, own.in_proj_weight, own.in_proj_bias, own.out_proj.weight, own.out_proj.bias,
+                self.activation_relu_or_gelu == 2, self.norm_first, self.norm1.eps, self.norm1.weight, self.norm1.bias,
+                self.norm2.weight, self.norm2.bias, self.linear1.weight, self.linear1.bias, self.linear2.weight, self.linear2.bias, *masks)
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), mask, padding, is_causal)
             return x + self._ff_block(self.norm2(x))
         x = self.norm1(x + self._sa_block(x, mask, padding, is_causal))
         return self.norm2(x + self._ff_block(x))
+
+    def _weights(self):
+        own = self.self_attn
+        return (own.in_proj_weight, own.in_proj_bias, own.out_proj.weight, own.out_proj.bias,
+                *(p for part in (self.norm1, self.norm2, self.linear1, self.linear2) for p in (part.weight, part.bias)))
+
+    def _is_one_call(self, src, mask, padding):
+        """Whether PyTorch takes its path for evaluation, the only one that takes nested tensors."""
+        own = self.self_attn
+        return (attention._fast_path and src.dim() == 3 and own.batch_first and own.in_proj_bias is not None
+                and own._qkv_same_embed_dim and self.activation_relu_or_gelu != 0 and self.norm1.eps == self.norm2.eps
+                and not (src.is_nested and (mask is not None or padding is not None)) and own.num_heads % 2 == 0 and not T.is_autocast_enabled()
+                and not any(module._forward_hooks or module._forward_pre_hooks for module in self.modules())
+                and not attention._why_slow(src, self._weights()))
 
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
         x = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False,
