@@ -1904,6 +1904,27 @@ TD_API td_tensor *td__unpack_rows(td_tensor *rows, const char *format, int64_t c
 /* What ``linear`` gives of a weight whose rows are these blocks. */
 TD_API td_tensor *td__packed_linear(td_tensor *input, td_tensor *rows, const char *format, int64_t columns,
         td_tensor *bias);
+/* A matrix of codes of four bits (int32, 0 to 15) as `_weight_int4pack_mm_for_cpu` reads it, two codes in a byte. `innerKTiles` means */
+TD_API td_tensor *td__convert_weight_to_int4pack_for_cpu(td_tensor *self, int64_t innerKTiles);
+/* ``self @ w.T`` of packed codes: ``w = (code - 8) * scale + zero``, with a scale and a zero for each `qGroupSize` columns of each row. */
+TD_API td_tensor *td__weight_int4pack_mm_for_cpu(td_tensor *self, td_tensor *mat2, int64_t qGroupSize,
+        td_tensor *qScaleAndZeros);
+/* ``self @ (mat2.T * scales)``, where `mat2` is of int8 and has a scale for each row. */
+TD_API td_tensor *td__weight_int8pack_mm(td_tensor *self, td_tensor *mat2, td_tensor *scales);
+/* Codes of four bits, of which a byte holds those of two columns, scales and bias in one tensor, as `_dyn_quant_matmul_4bit` reads it. */
+TD_API td_tensor *td__dyn_quant_pack_4bit_weight(td_tensor *weights, td_tensor *scales_zeros, td_tensor *bias,
+        int64_t block_size, int64_t in_features, int64_t out_features);
+/* ``inp @ w.T + bias`` for ``w = (code - 8) * scale``. Each row of `inp` is quantized to int8 on the way, with a scale and a zero point. */
+TD_API td_tensor *td__dyn_quant_matmul_4bit(td_tensor *inp, td_tensor *packed_weights, int64_t block_size,
+        int64_t in_features, int64_t out_features);
+/* Codes of four bits as a device's `_weight_int4pack_mm` reads them. On the CPU it is `_convert_weight_to_int4pack_for_cpu`. */
+TD_API td_tensor *td__convert_weight_to_int4pack(td_tensor *self, int64_t innerKTiles);
+/* A device's product with codes of four bits. On the CPU it is `_weight_int4pack_mm_for_cpu`. */
+TD_API td_tensor *td__weight_int4pack_mm(td_tensor *self, td_tensor *mat2, int64_t qGroupSize,
+        td_tensor *qScaleAndZeros);
+/* The same with scales and zeros in separate tensors. */
+TD_API td_tensor *td__weight_int4pack_mm_with_scales_and_zeros(td_tensor *self, td_tensor *mat2,
+        int64_t qGroupSize, td_tensor *qScale, td_tensor *qZeros);
 
 /* ==== pad ================================================================================================= */
 
