@@ -659,16 +659,37 @@ static int reduced(const td_op *op, td_frame *f, td_tensor *like, td_value *resu
 
 /* ---- in place */
 
-static int in_place(const td_op *op, const td_value *arguments, td_value *results)
+/* Arguments as the functional form orders them: polygamma(n, self) is polygamma_(self, n).  False if it has others. */
+static bool reordered(const td_op *op, const td_op *functional, const td_value *arguments, td_value *to)
 {
+    for (int k = 0, i; k < functional->info.n_arguments; to[k++] = arguments[i]) {
+        for (i = 0; i < op->info.n_arguments && strcmp(op->info.arguments[i].name, functional->info.arguments[k].name) != 0;)
+            i++;
+        if (i == op->info.n_arguments)
+            return false;
+    }
+    return functional->info.n_arguments == op->info.n_arguments && functional->info.n_results == 1;
+}
+
+static int in_place(const td_op *op, td_keyset below, const td_value *arguments, td_value *results)
+{
+    /* Of lists, or with a number in front: made of the in-place operators on one tensor. */
+    if (arguments[0].kind != TD_VALUE_TENSOR && op->composite)
+        return td_op_call_composite(op, below, arguments, results);
+    td_frame f;
+    if (arguments[0].kind != TD_VALUE_TENSOR) {
+        if (td_frame_begin(&f, op, arguments) == 0)
+            td_nested_refuse(op, model(&f)), td_frame_end(&f);
+        return -1;
+    }
     td_tensor *self = arguments[0].tensor;
     const td_op *functional = op->functional ? td_op_find(op->functional) : NULL;
-    if (!functional || functional->info.n_arguments != op->info.n_arguments || functional->info.n_results != 1) {
+    td_value ordered[TD_MOST_ARGUMENTS];
+    if (!functional || !reordered(op, functional, arguments, ordered)) {
         if (!td_is_nested(self))
             return td_nested_refuse(op, self), -1;
         if (TD_RECORDS(self))
             return td_error(TD_E_NOT_IMPLEMENTED, "%s: a nested tensor that requires a gradient isn't changed in place by it", op->info.name);
-        td_frame f;
         if (td_frame_begin(&f, op, arguments))
             return -1;
         td_value own = {0};
@@ -679,12 +700,17 @@ static int in_place(const td_op *op, const td_value *arguments, td_value *result
             return -1;
     } else {
         td_value made = {0};
-        td_frame f;
-        if (td_frame_begin(&f, op, arguments))
+        if (td_frame_begin(&f, functional, ordered))
             return -1;
-        if (TD_RECORDS(self))        /* what is saved of it must not be written over */
-            f.values[0].tensor = td_frame_keep(&f, td_clone(self));
-        const int status = f.values[0].tensor ? td_op_call(functional, f.values, &made) : -1;
+        if (TD_RECORDS(self)) {     /* what is saved of it must not be written over */
+            td_tensor *copy = td_frame_keep(&f, td_clone(self));
+            for (int i = 0; i < f.count; i++)
+                if (f.values[i].kind == TD_VALUE_TENSOR && f.values[i].tensor == self)
+                    f.values[i].tensor = copy;
+            if (!copy)
+                return td_frame_end(&f), -1;
+        }
+        const int status = td_op_call(functional, f.values, &made);
         td_frame_end(&f);
         if (status)
             return -1;
@@ -731,7 +757,7 @@ static int call(const td_op *op, td_keyset keys, const td_value *arguments, td_v
     if (rule_of(op, TD_KEY_NESTED) || op->info.flags & TD_OP_DETACHES)
         return td_op_call_keys(op, below, arguments, results);
     if (op->info.flags & TD_OP_INPLACE)
-        return in_place(op, arguments, results);
+        return in_place(op, below, arguments, results);
     const td_layout_kernel *rule = rule_of(op, TD_KEY_PARTS);
     if (rule && rule->pattern == TD_LAYOUT_KERNEL)
         return op->unbox(rule->kernel, below, arguments, results);

@@ -123,7 +123,10 @@ int td_quantized_call(const td_op *op, const char *word, const td_value *argumen
         if (p <= NUMBERS && v->kind == TD_VALUE_SCALAR && !status)
             status = enter_number(&v->scalar, first);
     }
-    status = status ? status : td_op_call(op, frame.values, results);
+    if (status || td_op_call(op, frame.values, results)) {
+        td_frame_end(&frame);
+        return -1;
+    }
     for (int r = 0; r < op->info.n_results && !status; r++)
         for (int k = 0; k < td_tensors_in(&results[r]) && !status; k++) {
             td_tensor **place = results[r].kind == TD_VALUE_TENSOR ? &results[r].tensor : (td_tensor **)&results[r].tensors[k];

@@ -95,8 +95,12 @@ static td_quantizer *of_view(const td_tensor *x, int ndim, const int64_t *sizes,
 
 static td_tensor *view(td_tensor *x, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t byte_offset)
 {
-    if (td_integers_of(dtype) == TD_DTYPE_NONE)
-        return td_plain_view(x, dtype, ndim, sizes, strides, byte_offset);
+    if (td_integers_of(dtype) == TD_DTYPE_NONE) {
+        td_tensor *bytes = td_plain_view(x, dtype, ndim, sizes, strides, byte_offset);
+        if (bytes)
+            bytes->keys &= ~TD_KEYSET(TD_KEY_QUANTIZED);
+        return bytes;
+    }
     TD_AUTO_QUANTIZER td_quantizer *q = of_view(x, ndim, sizes, strides, byte_offset / td_itemsize(x));
     return q ? attach(td_plain_view(x, dtype, ndim, sizes, strides, byte_offset), q) : NULL;
 }

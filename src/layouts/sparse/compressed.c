@@ -504,6 +504,8 @@ td_tensor *td_op_to_sparse(td_tensor *self, td_layout layout, int64_t n, const i
         return td_layout_from_dense((int)layout, self);
     if (td_has_layout(self) && !td_is_sparse(self)) {
         TD_AUTO td_tensor *strided = td_to_dense(self, TD_DTYPE_NONE, NULL);
+        if (strided && td_has_layout(strided))         /* quantized: as dense as it gets */
+            return td_layout_refuse("to_sparse", self);
         return strided ? td_to_sparse(strided, layout, n, blocks, dense) : NULL;
     }
     if (layout == TD_STRIDED || (int)layout > TD_SPARSE_BSC)

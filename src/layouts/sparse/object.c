@@ -57,8 +57,8 @@ td_tensor *td_compressed_new(int layout, int ndim, const int64_t *sizes, int den
 
 td_tensor *td_sparse_with_values(td_tensor *x, td_tensor *values)
 {
-    const td_sparse *s = x ? td_sparse_of(x) : NULL;
-    return s && values ? over(s, x->ndim, x->sizes, s->indices, s->plain, values) : NULL;
+    const td_sparse *s = x && values ? td_sparse_of(x) : NULL;
+    return s ? over(s, x->ndim, x->sizes, s->indices, s->plain, values) : NULL;
 }
 
 const char *td_sparse_title(int layout)

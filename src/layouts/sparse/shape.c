@@ -338,9 +338,9 @@ td_tensor *td_sparse_narrow_copy(td_tensor *self, int64_t dim, int64_t start, in
  * after another, and the stable sort keeps each one's elements in theirs. */
 td_tensor *td_sparse_index_select(td_tensor *self, int64_t dim, td_tensor *index)
 {
-    const td_sparse *s = td_sparse_of(self);
     if (td_is_sparse(index) || !td_is_coo(self))
         return td_layout_refuse("index_select", td_is_sparse(index) ? index : self);
+    const td_sparse *s = td_sparse_of(self);
     if (self->ndim == 0)
         return td_fail(TD_E_INDEX, "index_select() cannot be applied to a 0-dim tensor.");
     int d = td_wrap_dim(dim, self->ndim);

@@ -223,6 +223,8 @@ td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_element
         return NULL;
     if (td_dtype_is_complex(common))
         return td_fail(TD_E_RUNTIME, "isin: complex numbers aren't supported");
+    if (elements->device.type != test_elements->device.type && (elements->device.type == TD_META || test_elements->device.type == TD_META))
+        return td_fail(TD_E_RUNTIME, "isin: Expected all tensors to be on the same device, but found at least two devices, cpu and meta!");
     const bool far = elements->device.type != TD_CPU;
     td_dtype kind = far ? common : search_dtype(common);        /* a device compares as what they are */
     if (elements->device.type == TD_META)

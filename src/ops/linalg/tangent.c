@@ -95,7 +95,7 @@ td_tensor *td_op_cholesky_solve_tangent(td_tensor *t_self, td_tensor *t_factor, 
             return NULL;
     }
     LET(side) = right_side(t_A, t_self, X, true);
-    return td_cholesky_solve(side, factor, upper);
+    return side == TD_NONE ? td_ref(side) : td_cholesky_solve(side, factor, upper);
 }
 
 /* -A^-1 t A^-1 */

@@ -22,6 +22,9 @@
 
 #include "tensor/tensor.h"
 
+/* Whether fractions can be drawn in a dtype: floats, but no formats and none from outside. */
+static inline bool td_is_drawn(td_dtype dtype) { return td_dtype_is_floating(dtype) && !td_is_keyed_dtype(dtype); }
+
 /* ---- what random_() makes */
 
 /* How many bits the significand of a floating dtype has. */

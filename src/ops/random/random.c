@@ -173,9 +173,9 @@ static int fill_each(td_generator *g, td_tensor *out, td_tensor *p)
 {
     if (out->device.type == TD_CPU)
         return td_fill_bernoulli_each(g, (td_dtype)out->dtype, out->data, out->numel, (td_dtype)p->dtype, p->data);
-    if (!td_dtype_is_floating((td_dtype)p->dtype) || td_dtype_is_complex((td_dtype)out->dtype))
+    if (!td_is_drawn((td_dtype)p->dtype) || td_dtype_is_complex((td_dtype)out->dtype))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"bernoulli_tensor_cpu_p_\" not implemented for '%s'",
-                        td_dtype_title(td_dtype_is_floating((td_dtype)p->dtype) ? (td_dtype)out->dtype : (td_dtype)p->dtype));
+                        td_dtype_title(td_is_drawn((td_dtype)p->dtype) ? (td_dtype)out->dtype : (td_dtype)p->dtype));
     const int improbable = out->numel ? td_improbable_on_device(p) : 0;
     if (improbable)
         return improbable < 0 ? -1 : td_error(TD_E_RUNTIME, "Expected p_in >= 0 && p_in <= 1 to be true, but got false: a probability of bernoulli's "
@@ -186,7 +186,7 @@ static int fill_each(td_generator *g, td_tensor *out, td_tensor *p)
 /* The probabilities are brought into the order of self's memory, in which the numbers are drawn. */
 int td_op_bernoulli_tensor_(td_tensor *self, td_tensor *p, td_generator *generator)
 {
-    if (self->numel && !td_dtype_is_floating((td_dtype)p->dtype))
+    if (self->numel && !td_is_drawn((td_dtype)p->dtype))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"bernoulli_tensor_cpu_p_\" not implemented for '%s'", td_dtype_title((td_dtype)p->dtype));
     if (td_check_overlap("bernoulli_", self, 0, NULL))
         return -1;
@@ -195,7 +195,7 @@ int td_op_bernoulli_tensor_(td_tensor *self, td_tensor *p, td_generator *generat
     TD_AUTO td_tensor *view = place ? along_memory(self, wide) : NULL;
     if (!view || self->device.type == TD_META)
         return view ? 0 : -1;
-    td_dtype kind = td_dtype_is_floating((td_dtype)p->dtype) ? (td_dtype)p->dtype : TD_F32;
+    td_dtype kind = td_is_drawn((td_dtype)p->dtype) ? (td_dtype)p->dtype : TD_F32;
     TD_AUTO td_tensor *each = td_as_contiguous(view, kind);
     TD_AUTO td_tensor *dense = each ? td_tensor_new(place->ndim, place->sizes, (td_dtype)self->dtype, self->device) : NULL;
     if (!dense || fill_each(generator, dense, each))
@@ -453,7 +453,7 @@ td_tensor *td_op_multinomial(td_tensor *self, int64_t num_samples, bool replacem
     int64_t k = self->ndim ? self->sizes[self->ndim - 1] : 0;
     if (self->ndim < 1 || self->ndim > 2)
         return td_fail(TD_E_RUNTIME, "prob_dist must be 1 or 2 dim");
-    if (!td_dtype_is_floating((td_dtype)self->dtype))
+    if (!td_is_drawn((td_dtype)self->dtype))
         return td_fail(TD_E_RUNTIME, "multinomial only supports floating-point dtypes for input, got: %s",
                        td_dtype_title((td_dtype)self->dtype));
     if (num_samples <= 0)
@@ -496,7 +496,7 @@ typedef int sampler(td_generator *g, td_dtype dtype, void *out, int64_t n, const
 /* One operand, one result: both in logical order, contiguous. */
 static td_tensor *sampled(const char *op, td_tensor *self, sampler *sample, td_law law, td_generator *generator)
 {
-    if (!td_dtype_is_floating((td_dtype)self->dtype))
+    if (!td_is_drawn((td_dtype)self->dtype))
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", op, td_dtype_title((td_dtype)self->dtype));
     TD_AUTO td_tensor *parameter = td_make_contiguous(self);
     if (parameter && td_is_outside(self->device))
@@ -545,7 +545,7 @@ td_tensor *td_op_binomial(td_tensor *count, td_tensor *prob, td_generator *gener
     int ndim = td_broadcast_shape("binomial", 2, (td_tensor *[]){count, prob}, sizes);
     if (ndim < 0)
         return NULL;
-    if (count->dtype != prob->dtype || !td_dtype_is_floating((td_dtype)count->dtype))
+    if (count->dtype != prob->dtype || !td_is_drawn((td_dtype)count->dtype))
         return td_fail(TD_E_VALUE, "binomial only supports floating-point dtypes for count, got: %s",
                        td_dtype_title((td_dtype)count->dtype));
     TD_AUTO td_tensor *wide_count = td_expand(count, ndim, sizes);
@@ -627,7 +627,7 @@ static int factors(td_tensor *input, double p, bool train, bool feature, bool al
     }
     if (check_channels(input, feature) || check_kept(input))
         return -1;
-    const bool by_operators = td_transform_level() || (td_is_outside(input->device) && (feature || alpha || !td_dtype_is_floating((td_dtype)input->dtype) ||
+    const bool by_operators = td_transform_level() || (td_is_outside(input->device) && (feature || alpha || !td_is_drawn((td_dtype)input->dtype) ||
                                                                                          !td_device_computes(input->device, (td_dtype)input->dtype)));
     TD_AUTO td_tensor *noise =
         by_operators ? noise_by_operators(input, p, feature, alpha)

@@ -73,6 +73,8 @@ static td_tensor *reversed(td_tensor *x, int64_t dim) { return td_slice_tensor(x
 
 td_tensor *td_product_before(td_tensor *x, int64_t dim)
 {
+    if (!x)
+        return NULL;
     int64_t n = x->sizes[dim];
     TD_AUTO td_tensor *first = td_narrow(x, dim, 0, 1);
     TD_AUTO td_tensor *one = td_ones_like(first);

@@ -195,7 +195,10 @@ int td_cpu_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_ten
 int td_op_cat_backward(td_tensor_list *results, td_tensor *grad, int64_t n_ranks, const int64_t *ranks, int64_t n_shapes,
                        const int64_t *shapes, int64_t dim)
 {
-    (void)n_shapes;
+    const int64_t all = n_shapes;
+    for (int64_t i = 0; i < n_ranks; n_shapes -= ranks[i++])
+        if (ranks[i] < 0 || ranks[i] > n_shapes)
+            return td_error(TD_E_RUNTIME, "cat_backward: %" PRId64 " sizes are too few for these ranks", all);
     if (td_tensor_list_new(results, n_ranks))
         return -1;
     int64_t at = 0;
@@ -203,7 +206,11 @@ int td_op_cat_backward(td_tensor_list *results, td_tensor *grad, int64_t n_ranks
         if (ranks[i] == 1 && shapes[0] == 0) {      /* is_skipped, of a shape */
             results->items[i] = td_zeros(1, shapes, grad->dtype, grad->device);
         } else {
-            int64_t d = dim < 0 ? dim + grad->ndim : dim;
+            const int d = td_wrap_dim(dim, grad->ndim);
+            if (d < 0 || d >= ranks[i]) {
+                td_tensor_list_release(results);
+                return d < 0 ? -1 : td_error(TD_E_RUNTIME, "cat_backward: a shape of %" PRId64 " dimensions has no dimension %d", ranks[i], d);
+            }
             results->items[i] = td_has_layout(grad) ? td_narrow_copy(grad, d, at, shapes[d]) : td_narrow(grad, d, at, shapes[d]);
             at += shapes[d];
         }

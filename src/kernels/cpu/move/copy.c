@@ -398,7 +398,7 @@ int td_copy_elements(td_tensor *dst, td_tensor *src)
 {
     if (!dst || !src)
         return -1;
-    if (TD_UNLIKELY((dst->keys | src->keys) & (TD_KEYSET(TD_KEY_UNALIGNED) | TD_KEYSET(TD_KEY_DTYPE)))) {
+    if (TD_UNLIKELY((dst->keys | src->keys) & (TD_KEYSET(TD_KEY_UNALIGNED) | TD_KEYSET(TD_KEY_DTYPE) | TD_KEYS_LAYOUTS))) {
         if (dst->dtype != src->dtype && !(td_converts(dst->dtype) && td_converts(src->dtype)))
             return td_error(TD_E_NOT_IMPLEMENTED, "\"copy_\" not implemented for '%s'",
                             td_dtype_title((td_dtype)(td_converts(dst->dtype) ? src->dtype : dst->dtype)));

@@ -179,7 +179,7 @@ static int check_uniform(td_dtype dtype, double from, double to)
 {
     static const struct { const char *name; double max; } limits[] = {
         {"c10::Half", F16_MAX}, {"c10::BFloat16", BF16_MAX}, {"float", FLT_MAX}, {"double", DBL_MAX}};
-    if (!td_dtype_is_floating(dtype))
+    if (!td_is_drawn(dtype))
         return td_random_no_kernel("check_uniform_bounds", dtype);
     double max = limits[dtype - TD_F16].max;
     if (!(from >= -max && from <= max))
@@ -362,7 +362,7 @@ static int fill_normal(td_generator *g, td_dtype dtype, void *out, int64_t n, do
         dtype = as_real(dtype, &n);
         std /= sqrt(2);      /* half the variance for each part */
     }
-    if (!td_dtype_is_floating(dtype))
+    if (!td_is_drawn(dtype))
         return td_random_no_kernel("normal_kernel_cpu", dtype);
     g = td_random_lock(g);
     if (groups && n >= 16) {
@@ -392,7 +392,7 @@ int td_fill_log_normal(td_generator *g, td_dtype dtype, void *out, int64_t n, do
         return td_error(TD_E_RUNTIME, "log_normal_ expects std > 0.0, but found std=%g", std);
     if (n == 0)
         return 0;
-    if (!td_dtype_is_floating(dtype))
+    if (!td_is_drawn(dtype))
         return td_random_no_kernel("log_normal_cpu", dtype);
     g = td_random_lock(g);
     for (int64_t i = 0; i < n; i++) {
@@ -446,7 +446,7 @@ int td_fill_cauchy(td_generator *g, td_dtype dtype, void *out, int64_t n, double
 {
     if (!(sigma > 0))
         return td_error(TD_E_RUNTIME, "cauchy_ expects sigma > 0.0, but found sigma=%g", sigma);
-    if (!td_dtype_is_floating(dtype))
+    if (!td_is_drawn(dtype))
         return td_error(TD_E_RUNTIME, "Cauchy distribution is a continuous probability distribution. dtype must be a "
                         "floating point but you specified %s", td_random_type_name(dtype));
     fill_transformed(g, dtype, out, n, cauchy, median, sigma);
@@ -459,7 +459,7 @@ int td_fill_exponential(td_generator *g, td_dtype dtype, void *out, int64_t n, d
         return td_error(TD_E_RUNTIME, "exponential_ expects lambda > 0.0, but found lambda=%g", lambda);
     if (n == 0)
         return 0;
-    if (!td_dtype_is_floating(dtype))
+    if (!td_is_drawn(dtype))
         return td_error(TD_E_RUNTIME, "Exponential distribution is a continuous probability distribution. dtype must "
                         "be a floating point but you specified %s", td_dtype_title(dtype));
     fill_transformed(g, dtype, out, n, exponential, -1.0 / lambda, 0);
@@ -520,7 +520,7 @@ static void spread(td_dtype dtype, void *out, int64_t at, const uint8_t *flags, 
 /* The dtypes of bernoulli: bool, signed integers and uint8, floating ones. */
 static bool takes_bernoulli(td_dtype dtype)
 {
-    return dtype <= TD_I64 || td_dtype_is_floating(dtype);
+    return dtype <= TD_I64 || td_is_drawn(dtype);
 }
 
 /* The bits of `value` as a number of `dtype`. */
@@ -528,7 +528,7 @@ static uint64_t bits_of(td_dtype dtype, double value)
 {
     uint64_t bits = 0;
     int64_t whole = (int64_t)value;
-    if (td_dtype_is_floating(dtype))
+    if (td_is_drawn(dtype))
         td_random_store_f64(dtype, &bits, 0, &value, 1);
     else
         td_random_store_i64(dtype, &bits, 0, &whole, 1);
@@ -568,7 +568,7 @@ int td_fill_dropout(td_generator *g, td_dtype dtype, void *out, int64_t n, doubl
 {
     if (!(p >= 0 && p <= 1))
         return td_error(TD_E_RUNTIME, "dropout probability has to be between 0 and 1, but got %g", p);
-    if (!td_dtype_is_floating(dtype))
+    if (!td_is_drawn(dtype))
         return td_random_no_kernel("dropout", dtype);
     double keep = 1 - p;
     /* In single precision for float32 and the half types. */
@@ -635,7 +635,7 @@ int td_fill_bernoulli_each(td_generator *g, td_dtype dtype, void *out, int64_t n
         return 0;
     if (!takes_bernoulli(dtype))
         return td_random_no_kernel("bernoulli_tensor_cpu_self_", dtype);
-    if (!td_dtype_is_floating(p_dtype))
+    if (!td_is_drawn(p_dtype))
         return td_random_no_kernel("bernoulli_tensor_cpu_p_", p_dtype);
     const double *p64 = p;
     if (check_probabilities(p_dtype, p, n))

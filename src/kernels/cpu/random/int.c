@@ -75,7 +75,7 @@ int td_fill_random(td_generator *g, td_dtype dtype, void *out, int64_t n)
 {
     if (n == 0)
         return 0;
-    if (dtype > TD_I64 && !td_dtype_is_floating(dtype))
+    if (dtype > TD_I64 && !td_is_drawn(dtype))
         return td_random_no_kernel("random_kernel_cpu", dtype);
     fill_range(g, dtype, out, n, (uint64_t)td_random_largest(dtype) + 1, 0, dtype == TD_F64 || dtype == TD_I64);
     return 0;
@@ -116,7 +116,7 @@ static int64_t round_to(td_dtype dtype, int64_t to)
 static int check_bounds(td_dtype dtype, int64_t from, int64_t last)
 {
     bool from_fits, last_fits;
-    if (td_dtype_is_floating(dtype)) {
+    if (td_is_drawn(dtype)) {
         double max = dtype == TD_F16 ? 65504.0 : 0x1p64;      /* the others hold any int64 */
         from_fits = fabs((double)from) <= max, last_fits = fabs((double)last) <= max;
     } else {
@@ -130,7 +130,7 @@ static int check_bounds(td_dtype dtype, int64_t from, int64_t last)
         return td_error(TD_E_RUNTIME, "to - 1 is out of bounds for %s: random_ got to - 1 = %lld", td_random_type_name(dtype),
                         (long long)last);
     /* Beyond the significand not every integer is a value. */
-    int digits = td_dtype_is_floating(dtype) ? td_random_digits(dtype) : 63;
+    int digits = td_is_drawn(dtype) ? td_random_digits(dtype) : 63;
     const char *which[] = {fabs((double)from) > ldexp(1, digits) ? "from" : NULL, fabs((double)last) > ldexp(1, digits) ? "to - 1" : NULL};
     for (int i = 0; i < 2 && digits < 63; i++)
         if (which[i] && td_warn("%s is out of bounds [-(2^%d), 2^%d]. Due to precision limitations %s can support discrete uniform "
@@ -152,7 +152,7 @@ int td_fill_random_from_to(td_generator *g, td_dtype dtype, void *out, int64_t n
     if (!takes_range(dtype))
         return td_error(TD_E_RUNTIME, "check_random_bounds handles only integral, floating-point and boolean types, "
                         "not %s", td_dtype_name(dtype));
-    if (td_dtype_is_floating(dtype)) {
+    if (td_is_drawn(dtype)) {
         from = round_from(dtype, from), to = round_to(dtype, to);
         if (from >= to)
             return td_error(TD_E_RUNTIME, "random_ expects 'from' casted to dtype to be less than 'to' casted to "
@@ -181,7 +181,7 @@ int td_fill_random_from(td_generator *g, td_dtype dtype, void *out, int64_t n, i
         return 0;
     }
     int64_t last = dtype == TD_U64 ? -1 : td_random_largest(dtype);      /* uint64's largest isn't an int64: refused below */
-    if (td_dtype_is_floating(dtype)) {
+    if (td_is_drawn(dtype)) {
         from = round_from(dtype, from);
         if (from >= last)
             return td_error(TD_E_RUNTIME, "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' "
@@ -247,7 +247,7 @@ int td_fill_randperm(td_generator *g, td_dtype dtype, void *out, int64_t n)
                                                                 {"2^53+1", "Double"}};
     if (n < 0)
         return td_error(TD_E_RUNTIME, "randperm: n must be non-negative, got %lld", (long long)n);
-    if (td_dtype_is_floating(dtype)) {
+    if (td_is_drawn(dtype)) {
         if (dtype != TD_BF16 && n > (INT64_C(1) << td_random_digits(dtype)) + 1)
             return td_error(TD_E_RUNTIME, "n cannot be greater than %s for %s type.", limits[dtype - TD_F16].limit,
                             limits[dtype - TD_F16].name);

@@ -68,7 +68,7 @@ static int64_t poisson(td_generator *g, double rate)
 /* All rates are checked before the first number is drawn. */
 int td_sample_poisson(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *rate)
 {
-    if (!td_dtype_is_floating(dtype))
+    if (!td_is_drawn(dtype))
         return td_random_no_kernel("poisson_cpu", dtype);
     for (int64_t i = 0; i < n; i++)
         if (!(load(dtype, rate, i) >= 0))
@@ -404,7 +404,7 @@ static int draw_by_race(td_generator *g, td_dtype dtype, int64_t *out, int64_t r
 int td_sample_multinomial(td_generator *g, td_dtype dtype, int64_t *out, int64_t rows, int64_t k, const void *weights,
                           int64_t samples, bool replacement, bool by_columns)
 {
-    if (!td_dtype_is_floating(dtype))
+    if (!td_is_drawn(dtype))
         return td_error(TD_E_RUNTIME, "multinomial only supports floating-point dtypes for input, got: %s",
                         td_dtype_title(dtype));
     if (samples <= 0)
