@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize sanitize-devices fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan opencl-test cuda-test portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train chat-demo test python-tests c-programs c-tests lint coverage sanitize sanitize-devices fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan opencl-test cuda-test portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -40,6 +40,9 @@ build: $(BUILD)/build.ninja  ## compile, and put the package into .venv
 
 train: build    ## train a small GPT on the text of Python's standard library, two to four minutes
 	$(BIN)/python examples/gpt.py $(ARGS)
+
+chat-demo: build  ## train a tiny Llama for two minutes, write it as GGUF in every format, and let it write; ARGS="--seconds 600"
+	$(BIN)/python examples/chat_demo.py $(ARGS)
 
 test: build c-tests python-tests  ## everything that tests itself; PYTHON=python3.12 for another one
 

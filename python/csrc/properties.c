@@ -5,6 +5,7 @@
 #include <tede/autograd_nodes.h>
 #include <tede/layout.h>
 #include <tede/modes.h>
+#include <tede/packed.h>
 
 /* An attribute of a subclass with a __torch_function__ goes through that. */
 #define OVERRIDDEN(name)                                                                     \
@@ -52,6 +53,8 @@ GETTER(itemsize)
 GETTER(nbytes)
 {
     BEGIN(nbytes);
+    if (td_packed_blocks(x))                /* which is what its elements are */
+        return PyLong_FromLongLong(td_tensor_numel(td_packed_blocks(x)));
     if (td_tensor_layout(x) != TD_STRIDED)
         return PyErr_Format(PyExc_RuntimeError, "nbytes is not defined for sparse tensors.  If you want the size of the constituent "
                             "tensors, add the nbytes of the indices and values.  If you want the size of the  equivalent dense tensor, "

@@ -115,6 +115,10 @@ def test_blocks_are_unpacked_as_the_format_says(format):
                 assert numpy.array_equal(got, right)
 
 
+def test_nbytes_are_those_of_the_blocks():
+    assert [tede.zeros(3, 256).to_packed(format).nbytes for format in ("q4_k", "q8_0", "int8")] == [3 * 144, 3 * 8 * 34, 3 * 320]
+
+
 def test_every_exponent_of_mxfp4():
     data = b"".join(bytes([e]) + bytes(range(0, 256, 16)) for e in range(255))
     got = from_blocks(data, 1, 255 * 32, "mxfp4").to_dense().numpy().ravel()
