@@ -249,7 +249,7 @@ static int weigh(const td_conv_geometry *g, td_tensor *x, td_tensor *y, td_tenso
 
 static int check(const td_conv_geometry *g, const td_tensor *x, const td_tensor *w)
 {
-    return !td_device_computes(x->device, (td_dtype)x->dtype) ? td_leave_to_cpu(td_dtype_name((td_dtype)x->dtype))
+    return !td_device_computes(x->device, td_dtype_to_real((td_dtype)x->dtype)) ? td_leave_to_cpu(td_dtype_name((td_dtype)x->dtype))
          : w->dtype != x->dtype ? td_leave_to_cpu("operands of two dtypes")
          : fits(g) || !x->numel ? 0 : td_leave_to_cpu("a plane of 2^31 elements");
 }
@@ -258,7 +258,8 @@ int td_on_device_convolution(td_tensor *input, td_tensor *weight, td_tensor *bia
 {
     if (check(geometry, input, weight) || (bias != TD_NONE && check(geometry, input, bias)))
         return -1;
-    return out0->numel == 0 ? 0 : (geometry->transposed ? spread : correlate)(geometry, input, weight, bias, out0);
+    TD_AUTO td_tensor *x = td_resolve_conj(input), *w = td_resolve_conj(weight), *added = bias == TD_NONE ? td_tensor_retain(bias) : td_resolve_conj(bias);
+    return !x || !w || !added ? -1 : out0->numel == 0 ? 0 : (geometry->transposed ? spread : correlate)(geometry, x, w, added, out0);
 }
 
 static conv_values values_of(const td_conv_geometry *g)
@@ -269,7 +270,7 @@ static conv_values values_of(const td_conv_geometry *g)
 
 static int run(const char *kernel, const conv_values *v, td_tensor *from, td_tensor *to, bool by_group)
 {
-    td_launch_of launch = {.source = td_source_conv, .kernel = kernel, TD_VALUES(*v), .types = {{"A", (td_dtype)to->dtype}},
+    td_launch_of launch = {.source = td_source_conv, .kernel = kernel, TD_VALUES(*v), .types = {{"A", (td_dtype)to->dtype}}, .complex = true,
                            .groups = (by_group ? td_launch_many : td_launch_groups)(to->device, to->numel)};
     return TD_LAUNCH_ON(launch, TD_READS(from), TD_WRITES(to));
 }
@@ -280,16 +281,21 @@ int td_on_device_convolution_backward(td_tensor *grad_output, td_tensor *input, 
     const td_conv_geometry *g = geometry;
     if (check(g, input, weight) || check(g, input, grad_output))
         return -1;
-    if (out0 != TD_NONE && out0->numel && (g->transposed ? correlate : spread)(g, grad_output, weight, TD_NONE, out0))
+    /* Complex gradients go through the conjugate of the other factor. */
+    const bool complex = td_dtype_is_complex((td_dtype)input->dtype);
+    TD_AUTO td_tensor *x = complex ? td_conj_physical(input) : td_tensor_retain(input), *w = complex ? td_conj_physical(weight) : td_tensor_retain(weight);
+    TD_AUTO td_tensor *grad = td_resolve_conj(grad_output);
+    if (!x || !w || !grad)
         return -1;
-    if (out1 != TD_NONE && out1->numel &&
-        (g->transposed ? weigh(g, grad_output, input, out1) : weigh(g, input, grad_output, out1)))
+    if (out0 != TD_NONE && out0->numel && (g->transposed ? correlate : spread)(g, grad, w, TD_NONE, out0))
+        return -1;
+    if (out1 != TD_NONE && out1->numel && (g->transposed ? weigh(g, grad, x, out1) : weigh(g, x, grad, out1)))
         return -1;
     if (out2 == TD_NONE)
         return 0;
     conv_values v = values_of(g);
     v.channels = out2->numel, v.out_total = g->transposed ? g->in_total : g->out_total;
-    return run("conv_channels", &v, grad_output, out2, true);
+    return run("conv_channels", &v, grad, out2, true);
 }
 
 int td_on_device_convolution_grad_input(td_tensor *grad_output, td_tensor *input, td_tensor *weight, const td_conv_geometry *geometry, td_tensor *out0)

@@ -19,7 +19,7 @@ KERNEL conv_columns(BUFFER(x), BUFFER(y), VALUES(conv_values, v))
         const int64_t h = o / v.out[2] % v.out[1] * v.stride[1] - v.padding[1] + t / v.window[2] % v.window[1] * v.dilation[1];
         const int64_t d = o / v.out[2] / v.out[1] * v.stride[0] - v.padding[0] + t / v.window[2] / v.window[1] * v.dilation[0];
         const bool inside = w >= 0 && w < v.in[2] && h >= 0 && h < v.in[1] && d >= 0 && d < v.in[0];
-        AT(A, y)[at] = inside ? AT(const A, x)[plane * v.in_total + (d * v.in[1] + h) * v.in[2] + w] : A_STORE(0);
+        AT(A, y)[at] = inside ? AT(const A, x)[plane * v.in_total + (d * v.in[1] + h) * v.in[2] + w] : A_STORE(A_ZERO);
     }
 }
 
@@ -37,13 +37,13 @@ KERNEL conv_images(BUFFER(y), BUFFER(x), VALUES(conv_values, v))
     for (int64_t at = ITEM; at < total; at += ITEMS) {
         const int64_t i = at % v.in_total, w = i % v.in[2], h = i / v.in[2] % v.in[1], d = i / v.in[2] / v.in[1];
         GLOBAL const A *columns = AT(const A, y) + at / v.in_total * v.taps * v.out_total;
-        A_C sum = 0;
+        A_C sum = A_ZERO;
         for (int64_t a = 0; a < v.window[0]; a++)
             for (int64_t b = 0; b < v.window[1]; b++)
                 for (int64_t c = 0; c < v.window[2]; c++) {
                     const int64_t od = position_at(v, 0, d, a), oh = position_at(v, 1, h, b), ow = position_at(v, 2, w, c);
                     if (od >= 0 && oh >= 0 && ow >= 0)
-                        sum += A_LOAD(columns[((a * v.window[1] + b) * v.window[2] + c) * v.out_total + (od * v.out[1] + oh) * v.out[2] + ow]);
+                        sum = A_ADD(sum, A_LOAD(columns[((a * v.window[1] + b) * v.window[2] + c) * v.out_total + (od * v.out[1] + oh) * v.out[2] + ow]));
                 }
         AT(A, x)[at] = A_STORE(sum);
     }
@@ -55,20 +55,19 @@ KERNEL conv_bias(BUFFER(bias), BUFFER(y), VALUES(conv_values, v))
     UNPACK(conv_values, v)
     const uint32_t total = (uint32_t)(v.batch * v.channels * v.out_total), together = (uint32_t)v.taps, channels = (uint32_t)v.channels;
     for (uint32_t at = (uint32_t)ITEM; at < total; at += (uint32_t)ITEMS)
-        AT(A, y)[at] = A_STORE(A_LOAD(AT(const A, y)[at]) + A_LOAD(AT(const A, bias)[at / together % channels]));
+        AT(A, y)[at] = A_STORE(A_ADD(A_LOAD(AT(const A, y)[at]), A_LOAD(AT(const A, bias)[at / together % channels])));
 }
 
 /* The gradient of a bias: y is [batch][channels][out_total]. */
-#define PLUS(a, b) ((a) + (b))
 KERNEL conv_channels(BUFFER(y), BUFFER(sums), VALUES(conv_values, v))
 {
     UNPACK(conv_values, v)
     SHARED A_C room[WIDTH];
     for (int64_t c = GROUP; c < v.channels; c += GROUPS) {
-        A_C sum = 0;
+        A_C sum = A_ZERO;
         for (int64_t at = LANE; at < v.batch * v.out_total; at += LANES)
-            sum += A_LOAD(AT(const A, y)[(at / v.out_total * v.channels + c) * v.out_total + at % v.out_total]);
-        GROUP_FOLD(A_C, room, sum, PLUS);
+            sum = A_ADD(sum, A_LOAD(AT(const A, y)[(at / v.out_total * v.channels + c) * v.out_total + at % v.out_total]));
+        GROUP_FOLD(A_C, room, sum, A_ADD);
         if (LANE == 0)
             AT(A, sums)[c] = A_STORE(sum);
     }

@@ -81,7 +81,7 @@ int td_product_launch(td_product_kind kind, product_values *v, td_tensor *a, td_
             .source = td_source_product, .kernel = kind == TD_PRODUCT_WEIGH ? "product_sums" : "product_elements", TD_VALUES(*v), .types = {{"A", dtype}},
             .numbers = {{"TILE_M", SMALL_TILE}, {"TILE_N", SMALL_TILE}, {"TILE_K", SLICE}, {"WIDE", dtype == TD_F64}, {"GATHER", 1},
                         {"WEIGH", kind == TD_PRODUCT_WEIGH}},
-            .buffers = {a, b, c, bias}, .groups = (kind == TD_PRODUCT_WEIGH ? td_launch_many : td_launch_groups)(device, v->batch * v->m * v->n),
+            .complex = true, .buffers = {a, b, c, bias}, .groups = (kind == TD_PRODUCT_WEIGH ? td_launch_many : td_launch_groups)(device, v->batch * v->m * v->n),
         };
         return td_launch(&launch);
     }

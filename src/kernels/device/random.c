@@ -31,6 +31,10 @@ int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tenso
     bool longs = false;
     if (!out->numel)
         return 0;
+    if (td_dtype_is_complex(dtype)) {       /* as pairs of real numbers; half the variance for each part */
+        TD_AUTO td_tensor *parts = td_view_as_real(out);
+        return parts ? td_fill_on_device(kind, g, parts, each, a, kind == TD_FILL_NORMAL ? b / sqrt(2) : b, from, to) : -1;
+    }
     if (!td_device_computes(out->device, dtype) || !td_device_computes(out->device, of_each))
         return td_leave_to_cpu(td_dtype_name(dtype));
     switch (kind) {

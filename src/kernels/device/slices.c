@@ -12,8 +12,13 @@ int td_unique_slices_on_device(td_tensor **results, td_tensor *x, bool sort, boo
 {
     slice_values v = {.n = x->sizes[0], .run = 1};
     const int64_t none = 0;
-    if (!v.n)
-        return td_leave_to_cpu("no slices");
+    if (!v.n) {
+        TD_AUTO td_tensor *same = td_clone(x), *empty = td_tensor_new(1, &none, TD_I64, x->device), *other = td_tensor_new(1, &none, TD_I64, x->device);
+        if (!same || !empty || !other)
+            return -1;
+        results[0] = td_tensor_retain(same), results[1] = td_tensor_retain(empty), results[2] = td_tensor_retain(other);
+        return 0;
+    }
     v.block = x->numel / v.n;
     TD_AUTO td_tensor *starts = td_tensor_new(1, &v.n, TD_BOOL, x->device), *end = td_full(1, (int64_t[]){1}, td_int(v.n), TD_I64, x->device);
     td_tensor *order = td_arange(td_int(v.n), TD_I64, x->device), *spare = sort ? td_tensor_new(1, &v.n, TD_I64, x->device) : td_tensor_retain(TD_NONE);

@@ -72,6 +72,18 @@ static double spaced(const spacing *s, double start, double end, int64_t i)
                                              : stepped(s, end, -step, parts - (double)i);
 }
 
+/* On a device: each part by itself. */
+static td_tensor *pairs_there(td_tensor *out, td_scalar start, td_scalar end, const double *base)
+{
+    const td_dtype real = td_dtype_to_real((td_dtype)out->dtype);
+    TD_AUTO td_tensor *re = td_linspace(td_float(td_scalar_double(start)), td_float(td_scalar_double(end)), out->numel, real, out->device);
+    TD_AUTO td_tensor *im = td_linspace(td_float(start.kind == TD_SCALAR_COMPLEX ? start.imag : 0), td_float(end.kind == TD_SCALAR_COMPLEX ? end.imag : 0),
+                                        out->numel, real, out->device);
+    TD_AUTO td_tensor *values = re && im ? td_complex_op(re, im) : NULL;
+    TD_AUTO td_tensor *powers = !values ? NULL : base ? td_pow_scalar(td_complex(*base, 0), values) : td_ref(values);
+    return powers && !td_copy_elements(out, powers) ? td_ref(out) : NULL;
+}
+
 /* All dtypes are computed as doubles (complex ones as pairs of them) and converted once at the end: no float32 or half that
  * stepped() has rounded changes by that.  `base` is NULL for linspace.  A complex power's base is complex, too, so that a negative one
  * has a logarithm. */
@@ -94,7 +106,7 @@ static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, in
     bool parts = td_dtype_is_complex(kind);
     const bool there = out->device.type != TD_CPU;
     if (there && parts)
-        return td_fail(TD_E_NOT_IMPLEMENTED, "complex numbers are made on the CPU");
+        return pairs_there(out, start, end, base);
     TD_AUTO td_tensor *values = there ? td_ref(TD_NONE) : td_tensor_new(1, &steps, parts ? TD_C128 : TD_F64, out->device);
     if (!values)
         return NULL;

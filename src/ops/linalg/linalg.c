@@ -506,6 +506,12 @@ static td_tensor *sign_of_pivots(td_tensor *pivots, td_dtype dtype)
     int n = pivots->ndim - 1;
     if (pivots->device.type == TD_META)
         return td_tensor_new(n, pivots->sizes, dtype, pivots->device);
+    if (pivots->device.type != TD_CPU) {
+        TD_AUTO td_tensor *own = td_arange_start(td_int(1), td_int(pivots->sizes[n] + 1), TD_I32, pivots->device), *moved = own ? td_ne(pivots, own) : NULL;
+        TD_AUTO td_tensor *one = td_ones(0, NULL, dtype, pivots->device), *other = one ? td_neg(one) : NULL;
+        TD_AUTO td_tensor *signs = moved && other ? td_where(moved, other, one) : NULL;
+        return signs ? td_prod_dim_int(signs, -1, false, TD_DTYPE_NONE) : NULL;
+    }
     TD_AUTO td_tensor *swaps = td_as_contiguous(pivots, TD_I32);
     int64_t k = pivots->sizes[n], count = 1;
     for (int d = 0; d < n; d++)

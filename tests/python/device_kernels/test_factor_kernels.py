@@ -1,0 +1,147 @@
+"""Factorizations, solutions and Fourier transforms on devices whose vendor has no library for them, beside the CPU's."""
+import pytest
+
+tede = pytest.importorskip("tede")
+linalg, fft = tede.linalg, tede.fft
+ALL = [tede.float32, tede.float64, tede.complex64, tede.complex128]
+
+
+def near(dtype):
+    return {"rtol": 2e-3, "atol": 2e-3} if dtype in (tede.float32, tede.complex64) else {"rtol": 1e-8, "atol": 1e-8}
+
+
+def matrices(*shape, dtype, grad=False):
+    """Well conditioned: the identity is added."""
+    x = tede.randn(shape, dtype=dtype) / shape[-1] ** 0.5 / 2 + tede.eye(shape[-2], shape[-1], dtype=dtype)
+    return x.requires_grad_(grad)
+
+
+def positive(*shape, dtype):
+    x = tede.randn(shape, dtype=dtype)
+    return (x @ x.mH / shape[-1] + tede.eye(shape[-1], dtype=dtype)).requires_grad_()
+
+
+SHAPES = [(1, 1), (5, 5), (3, 2, 7, 7), (70, 70), (0, 3, 3), (2, 0, 0)]
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_square_matrices(agrees, shape, dtype):
+    a = matrices(*shape, dtype=dtype, grad=True)
+    right = tede.randn(*shape[:-1], 3, dtype=dtype, requires_grad=True)
+    across = tede.randn(*shape[:-2], 4, shape[-1], dtype=dtype, requires_grad=True)
+    agrees(linalg.inv, a, **near(dtype))
+    agrees(linalg.solve, a, right, **near(dtype))
+    agrees(lambda a, b: linalg.solve(a, b, left=False), a, across, **near(dtype))
+    agrees(lambda a, b: linalg.solve(a, b.mT.contiguous().mT.conj()), a, right, **near(dtype))
+    agrees(linalg.det, a, **near(dtype))
+    agrees(linalg.slogdet, a, **near(dtype))
+    agrees(linalg.lu_factor_ex, a.detach(), **near(dtype))
+    agrees(lambda a: linalg.lu(a)[1:], a, **near(dtype))
+    agrees(linalg.cholesky, positive(*shape, dtype=dtype), **near(dtype))
+    agrees(lambda a: linalg.cholesky(a, upper=True), positive(*shape, dtype=dtype), **near(dtype))
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("upper", [True, False])
+def test_triangles(agrees, upper, left, dtype):
+    for n, k, batch in ((1, 1, ()), (6, 4, (3,)), (40, 35, ()), (5, 0, (2,)), (0, 3, ())):
+        a = matrices(*batch, n, n, dtype=dtype, grad=True)
+        b = tede.randn(*batch, *((n, k) if left else (k, n)), dtype=dtype, requires_grad=True)
+        for unit in (False, True):
+            agrees(lambda a, b: linalg.solve_triangular(a, b, upper=upper, left=left, unitriangular=unit), a, b, **near(dtype))
+        agrees(lambda a, b: linalg.solve_triangular(a.mH, b, upper=upper, left=left), a, b[:1].expand_as(b) if n else b, **near(dtype))
+        if left:
+            agrees(lambda b, a: tede.cholesky_solve(b, a, upper=upper), b, a, **near(dtype))
+    agrees(lambda a, b: linalg.solve_triangular(a, b, upper=upper, left=left), matrices(4, 1, 3, 3, dtype=dtype), tede.randn(5, 3, 3, dtype=dtype), **near(dtype))
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("adjoint", [True, False])
+@pytest.mark.parametrize("left", [True, False])
+def test_solutions_of_given_factors(agrees, left, adjoint, dtype):
+    for n, k, batch in ((6, 4, (3,)), (33, 20, ()), (3, 0, ()), (0, 2, (2,))):
+        lu, pivots = linalg.lu_factor(tede.randn(*batch, n, n, dtype=dtype) + 2 * tede.eye(n, dtype=dtype))
+        b = tede.randn(*batch, *((n, k) if left else (k, n)), dtype=dtype, requires_grad=True)
+        agrees(lambda lu, p, b: linalg.lu_solve(lu, p, b, left=left, adjoint=adjoint), lu.requires_grad_(), pivots, b, **near(dtype))
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (3, 5), (2, 3, 6, 6), (80, 40), (0, 3), (3, 0), (0, 4, 4)], ids=str)
+def test_reflections(agrees, shape, dtype):
+    a = tede.randn(shape, dtype=dtype, requires_grad=True)
+    agrees(lambda a: linalg.qr(a), a, **near(dtype))
+    for mode in ("r", "complete"):
+        agrees(lambda a: linalg.qr(a, mode)[1 if mode == "r" else slice(None)], a.detach(), **near(dtype))
+    agrees(tede.geqrf, a.detach(), **near(dtype))
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_factors_of_special_matrices(agrees, device, dtype):
+    singular = tede.zeros(2, 3, 3, dtype=dtype)
+    singular[0] = tede.arange(9).reshape(3, 3).to(dtype)
+    singular[1, 0, 0] = 1
+    agrees(lambda a: linalg.lu_factor_ex(a)[2], singular)
+    agrees(linalg.det, singular, **near(dtype))
+    agrees(lambda a: linalg.inv_ex(a)[1], singular)
+    agrees(lambda a: linalg.cholesky_ex(a)[1], -tede.eye(3, dtype=dtype).expand(2, 3, 3))
+    agrees(lambda a: linalg.lu_factor_ex(a), tede.randn(4, 7, 3, dtype=dtype), **near(dtype))
+    agrees(lambda a: linalg.lu_factor_ex(a), tede.randn(3, 50, dtype=dtype), **near(dtype))
+    agrees(lambda a: linalg.qr(a)[1], tede.zeros(3, 3, dtype=dtype))
+    agrees(lambda a: linalg.qr(a)[1] * 1e-30, tede.full((40, 2), 1e30, dtype=dtype), **near(dtype))
+    with pytest.raises(tede.linalg.LinAlgError, match="singular"):
+        linalg.inv(singular.to(device))
+
+
+SIZES = [1, 2, 3, 4, 8, 12, 35, 64, 67, 128, 257, 1000, 1021, 4096]
+
+
+@pytest.mark.parametrize("dtype", [tede.complex64, tede.complex128])
+@pytest.mark.parametrize("n", SIZES)
+def test_transforms_of_any_size(agrees, n, dtype):
+    rough = {"rtol": 1e-3, "atol": 2e-4 * n ** 0.5} if dtype == tede.complex64 else {"rtol": 1e-9, "atol": 1e-9}
+    x = tede.randn(3, n, dtype=dtype, requires_grad=True)
+    agrees(fft.fft, x, **rough)
+    agrees(lambda x: fft.ifft(x, norm="ortho"), x, **rough)
+    real = tede.randn(n, 2, dtype=dtype.to_real(), requires_grad=True)
+    agrees(lambda x: fft.rfft(x, dim=0), real, **rough)
+    agrees(lambda x: fft.hfft(x, n=2 * n - 1), x.detach(), **rough)
+    agrees(lambda x: fft.irfft(x, n=n), x.detach() if n == 1 else x, **rough)
+    agrees(lambda x: fft.ihfft(x, dim=0), real.detach(), **rough)
+
+
+def test_transforms_of_several_dimensions(agrees):
+    rough = {"rtol": 1e-3, "atol": 1e-3}
+    z, x = tede.randn(2, 3, 4, 5, 6, dtype=tede.complex64, requires_grad=True), tede.randn(4, 3, 5, 6, requires_grad=True)
+    for call in (fft.fftn, fft.ifft2, lambda z: fft.fftn(z, dim=(3, 0, 2)), lambda z: fft.irfftn(z), lambda z: fft.irfftn(z, s=(4, 7), dim=(1, 3)),
+                 lambda z: fft.fft(z.conj(), dim=1), lambda z: fft.fft(z[:, 1:].transpose(1, 3), n=9), lambda z: fft.fft2(z[:0])):
+        agrees(call, z, **rough)
+    for call in (fft.rfftn, lambda x: fft.rfft2(x, dim=(3, 1)), lambda x: fft.fftn(x, norm="forward"), lambda x: fft.rfft(x[:, 1:].flip(2), dim=2)):
+        agrees(call, x, **rough)
+    agrees(fft.fft, tede.arange(12).reshape(3, 4))
+
+
+@pytest.mark.parametrize("dtype", [tede.complex64, tede.complex128])
+def test_convolutions_of_complex_numbers(agrees, dtype):
+    F = tede.nn.functional
+    x, w, b = (tede.randn(*s, dtype=dtype, requires_grad=True) for s in ((2, 4, 9, 8), (6, 4, 3, 3), (6,)))
+    for call in (lambda x, w, b: F.conv2d(x, w, b, padding=1), lambda x, w, b: F.conv2d(x, w[:, :2], b, groups=2, stride=2),
+                 lambda x, w, b: F.conv2d(x, w[..., :1, :1], b), lambda x, w, b: F.conv_transpose2d(x, w.transpose(0, 1), b, stride=2),
+                 lambda x, w, b: F.conv1d(x[..., 0], w[..., 0], b), lambda x, w, b: F.conv2d(x.conj(), w.conj(), None)):
+        agrees(call, x, w, b, **near(dtype))
+    agrees(lambda x: F.unfold(x, (3, 2), padding=1, stride=2), x, **near(dtype))
+    agrees(lambda x: F.fold(F.unfold(x, 3), (9, 8), 3), x, **near(dtype))
+
+
+def test_sequences_and_draws_of_complex_numbers(agrees, device):
+    agrees(lambda x: tede.linspace(1 - 2j, 3 + 1j, 7, device=x.device), tede.zeros(()))
+    agrees(lambda x: tede.logspace(0.5, 1 + 1j, 5, device=x.device, dtype=tede.complex128), tede.zeros(()), rtol=1e-6, atol=1e-6)
+    agrees(lambda x: tede.unique(x, dim=0, return_inverse=True, return_counts=True), tede.zeros(0, 3))
+    for dtype in (tede.complex64, tede.complex128):
+        before = tede._C._cpu_fallback_count()
+        x, y = tede.randn(20000, dtype=dtype, device=device), tede.rand(20000, dtype=dtype, device=device)
+        assert tede._C._cpu_fallback_count() == before
+        parts, unit = tede.view_as_real(x.cpu()), tede.view_as_real(y.cpu())
+        assert (parts.std(0) - 0.5 ** 0.5).abs().max() < 0.02 and parts.mean(0).abs().max() < 0.02
+        assert unit.min() >= 0 and unit.max() <= 1 and (unit.mean(0) - 0.5).abs().max() < 0.02
