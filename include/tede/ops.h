@@ -1059,6 +1059,8 @@ TD_API td_tensor *td__unsafe_masked_index_put_accumulate(td_tensor *self, td_ten
 
 /* ==== linalg ============================================================================================== */
 
+/* Raises what the function of that name does where a number that a factorization gave says that it failed. */
+TD_API int td__linalg_check_errors(td_tensor *info, const char *api_name, bool is_matrix) TD_MUST_USE;
 /* The Cholesky factor, and per matrix the order of the first minor that isn't positive, or 0. */
 TD_API int td_linalg_cholesky_ex(td_tensor **results, td_tensor *self, bool upper,
         bool check_errors) TD_MUST_USE;

@@ -488,18 +488,18 @@ static PyObject *set_op_traits(PyObject *m, PyObject *args, PyObject *kwargs)
         return td_py_raise();
     Py_RETURN_NONE;
 }
-/* _overloads(namespace, name) -> full names of all overloads. */
+/* _overloads(namespace, name) -> full names of all overloads; of all operators where these are None. */
 static PyObject *overloads(PyObject *m, PyObject *args)
 {
     (void)m;
     const char *space, *name;
-    if (!PyArg_ParseTuple(args, "ss:_overloads", &space, &name))
+    if (!PyArg_ParseTuple(args, "zz:_overloads", &space, &name))
         return NULL;
     PyObject *list = PyList_New(0);
     for (int i = 0, n = td_op_count(); i < n && list; i++) {
         const td_op *op = td_op_at(i);
         const td_op_info *info = op ? td_op_describe(op) : NULL;
-        if (!info || strcmp(info->name, name) || strcmp(info->space ? info->space : "aten", space))
+        if (!info || (name && strcmp(info->name, name)) || (space && strcmp(info->space ? info->space : "aten", space)))
             continue;
         PyObject *full = td_py_full_name(info);
         if (!full || PyList_Append(list, full) < 0)

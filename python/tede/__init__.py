@@ -61,7 +61,7 @@ _SUBMODULES = frozenset((
     "safetensors", "gguf", "serialization", "_ops", "backends", "cuda", "distributions", "amp", "signal", "masked", "sparse",
     "__config__", "_vmap_internals", "array_api", "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
     "as_torch", "_utils", "profiler", "distributed", "library", "__future__", "_functorch",
-    "explain", "memory", "tracer", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
+    "_custom_op", "explain", "memory", "tracer", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
     "_dynamo", "_guards", "_higher_order_ops", "_library", "ao", "classes", "monitor", "quasirandom", "quantization", "package", "_subclasses", "_VF", "config",
 ))
 # Functions that Python writes over operators, and the module that has them.

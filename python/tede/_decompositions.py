@@ -2,6 +2,8 @@
 
 A composite is seen as its parts, unless `decompose` of its entry, or of its traits, says otherwise: with "never" it is seen itself (in PyTorch
 it is CompositeExplicitAutograd), with the name of a rule here as what that calls (here it is a kernel, in PyTorch a composite)."""
+import math
+
 import tede
 from tede import _C
 
@@ -20,7 +22,8 @@ def _folded(matrices, other):
     """A batch of matrices and one matrix: one product of its rows."""
     ops = tede.ops.aten
     *batch, columns = matrices.shape
-    flat = ops.view.default(matrices, [-1, columns]) if matrices.is_contiguous() else matrices.reshape(-1, columns)
+    rows = math.prod(batch)
+    flat = ops.view.default(matrices, [rows, columns]) if matrices.is_contiguous() else matrices.reshape(rows, columns)
     product = ops.mm.default(flat, other) if other.dim() == 2 else ops.mv.default(flat, other)
     return ops.view.default(product, batch + ([other.shape[1]] if other.dim() == 2 else []))
 

@@ -90,6 +90,11 @@ def _overload_named(full):
     return _overload_of(space, name, overload or "default")
 
 
+def all_schemas():
+    """The schemas of all operators that there are now, in the order in which they were registered."""
+    return [_overload_named(full)._schema for full in _C._overloads(None, None)]
+
+
 def __getattr__(name):
     if name == "HigherOrderOperator":
         from tede._hop import HigherOrderOperator

@@ -499,6 +499,61 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     return self
 
 
+def _replayed(source, view, base, what):
+    """The view of `source` that is as `view` is of `base`: by its geometry, in the dtype and with the bits that it has."""
+    if source.shape != base.shape or source.stride() != base.stride() or source.dtype != base.dtype:
+        raise RuntimeError(f"{what}: a view is made again of a tensor of the same sizes, strides and dtype, not of {tuple(source.shape)}, "
+                           f"{source.stride()}, {source.dtype}")
+    sizes, strides, offset = view.shape, view.stride(), view.storage_offset()
+    if view.dtype == base.dtype:
+        made = source.as_strided(sizes, strides, offset + source.storage_offset() - base.storage_offset())
+    elif base.is_complex() and view.dtype == base.dtype.to_real():
+        real = _C._operators["view_as_real"](source)
+        made = real.as_strided(sizes, strides, offset + real.storage_offset() - 2 * base.storage_offset())
+    elif view.is_complex() and base.dtype == view.dtype.to_real():
+        pairs = source.as_strided((*sizes, 2), (*(2 * step for step in strides), 1), 2 * offset + source.storage_offset() - base.storage_offset())
+        made = _C._operators["view_as_complex"](pairs)
+    else:
+        made = source.view(view.dtype)
+        made = made.as_strided(sizes, strides, offset)
+    made = made._conj() if view.is_conj() != made.is_conj() else made
+    return made._neg_view() if view.is_neg() != made.is_neg() else made
+
+
+def _no_visitors(what, visitors):
+    if any(visitor is not None for visitor in visitors):
+        raise NotImplementedError(f"{what}: views are made again by their geometry, so there are no saved sizes or tensors to visit")
+
+
+@method
+def _view_func_unsafe(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
+    """The view that this is of its base, of another base."""
+    _no_visitors("_view_func_unsafe", (symint_visitor_fn, tensor_visitor_fn))
+    if not self._is_view():
+        raise RuntimeError("_view_func_unsafe: the tensor is no view")
+    return _replayed(new_base, self, self._base, "_view_func_unsafe")
+
+
+@method
+def _view_func(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
+    """As _view_func_unsafe; of a base that lies otherwise by way of a copy that lies as the old one does."""
+    _no_visitors("_view_func", (symint_visitor_fn, tensor_visitor_fn))
+    if not self._is_view():
+        raise RuntimeError("_view_func: the tensor is no view")
+    base = self._base
+    if new_base.shape == base.shape and new_base.dtype == base.dtype and new_base.stride() != base.stride():
+        new_base = new_base.new_empty_strided(base.shape, base.stride()).copy_(new_base)
+    return _replayed(new_base, self, base, "_view_func")
+
+
+@method
+def _rev_view_func_unsafe(self, new_view):
+    """The base that this is a view of, as a view of another tensor like this."""
+    if not self._is_view():
+        raise RuntimeError("_rev_view_func_unsafe: the tensor is no view")
+    return _replayed(new_view, self._base, self, "_rev_view_func_unsafe")
+
+
 @method
 def isreal(self):
     """Where the imaginary part is zero."""

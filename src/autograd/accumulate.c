@@ -40,7 +40,7 @@ bool td_is_exclusive(const td_tensor *x)
 /* to += from is possible where `to` is. */
 static bool can_add_to(const td_tensor *to, const td_tensor *from)
 {
-    return to->flags & TD_FLAG_NON_OVERLAPPING && to->dtype == from->dtype && !from->extra &&
+    return to->flags & TD_FLAG_NON_OVERLAPPING && to->dtype == from->dtype && !from->extra && !(from->flags & TD_FLAG_PYTHON) &&
            td_same_sizes(to->ndim, to->sizes, from->ndim, from->sizes) && td_is_exclusive(to);
 }
 

@@ -5,6 +5,7 @@
 #include <tede/auto.h>
 #include <tede/autograd.h>
 #include <tede/dispatch.h>
+#include <tede/foreign.h>
 #include <tede/list.h>
 #include "base/names.h"
 #include "tensor/tensor.h"
@@ -44,19 +45,21 @@ static inline int td_check_readable(const td_tensor *x)
 {
     return x->extra && TD_EXTRA_TABLE(x)->readable ? TD_EXTRA_TABLE(x)->readable(x) : 0;
 }
-/* Whether its elements cannot be looked at: it is on meta, or stands for a batch (vmap).  What then depends on them takes the
- * path that is right for all values. */
-static inline bool td_hides_values(const td_tensor *x)
+static inline bool td_stands_for_batch(const td_tensor *x)
 {
-    if (x->device.type == TD_META)
-        return true;
     if (td_check_readable(x) == 0)
         return false;
     td_error_clear();
     return true;
 }
+/* Whether its elements cannot be looked at: it is on meta, stands for a batch (vmap), or is an object of a class whose elements are
+ * elsewhere.  What then depends on them takes the path that is right for all values. */
+static inline bool td_hides_values(const td_tensor *x)
+{
+    return x->device.type == TD_META || td_tensor_is_hollow(x) || td_stands_for_batch(x);
+}
 /* A tensor whose elements a check can read on the host: x, or a copy of all members if it stands for a batch.  Not for meta. */
-static inline td_tensor *td_with_values(td_tensor *x) { return x && td_hides_values(x) ? td__all_members(x) : td_ref(x); }
+static inline td_tensor *td_with_values(td_tensor *x) { return x && td_stands_for_batch(x) ? td__all_members(x) : td_ref(x); }
 static inline bool td_is_floating(const td_tensor *x) { return td_dtype_is_floating((td_dtype)x->dtype); }
 static inline bool td_is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }
 /* Whether backward formulas must be differentiable themselves: then they are composed of operators that record. */

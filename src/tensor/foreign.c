@@ -209,6 +209,6 @@ td_tensor *td_tensor_hollow(int64_t ndim, const int64_t *sizes, const int64_t *s
 
 bool td_tensor_is_hollow(const td_tensor *x)
 {
-    return x->flags & TD_FLAG_PYTHON && x->numel > 0 && x->storage && x->storage->device.type == TD_META &&
+    return x->flags & TD_FLAG_PYTHON && x->storage && x->storage->device.type == TD_META &&
            x->device.type != TD_META;
 }

@@ -476,7 +476,7 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
 {
     if (!x)
         return NULL;
-    bool meta = x->device.type == TD_META || (td_tensor_is_hollow(x) && !contents);      /* no elements to be shown */
+    bool meta = x->device.type == TD_META || (x->numel && td_tensor_is_hollow(x) && !contents);      /* no elements to be shown */
     char name[32], text[256] = "";
     /* What is elsewhere, or laid out otherwise, is shown by a copy. */
     const td_layout_kind *kind = td_layout_describe(td_tensor_layout(x));

@@ -389,7 +389,7 @@ static int long_way(const td_op *op, const td_value *arguments, td_value *result
 /* Zeros that lie as x does; if t has batches of members, so have they. */
 static td_tensor *zeros_beside(td_tensor *x, td_tensor *t)
 {
-    if (!t || !t->extra)
+    if (!t || (!t->extra && !(t->flags & TD_FLAG_PYTHON)))
         return td_zeros_like(x);
     TD_AUTO td_tensor *zeros = td_new_empty_strided(t, x->ndim, x->sizes, x->ndim, x->strides, TD_DTYPE_NONE, TD_DEVICE_NONE);
     return zeros && td_zero_(zeros) == 0 ? td_tensor_retain(zeros) : NULL;
@@ -414,8 +414,10 @@ static int take_over(td_tensor *self, td_tensor *t)
             return -1;
     } else if (!td_tangent(self)) {
         TD_AUTO td_tensor *fit = fitted(self, t);
-        TD_AUTO td_tensor *copy = fit && !fit->extra && !self->extra ? td_empty_strided(self->ndim, self->sizes, self->ndim, self->strides,
-                                                                                        (td_dtype)fit->dtype, fit->device) : td_clone(fit);
+        TD_AUTO td_tensor *copy = !fit || fit->extra || self->extra ? td_clone(fit)
+                                  : fit->flags & TD_FLAG_PYTHON     /* of its class */
+                                      ? td_new_empty_strided(fit, self->ndim, self->sizes, self->ndim, self->strides, TD_DTYPE_NONE, TD_DEVICE_NONE)
+                                      : td_empty_strided(self->ndim, self->sizes, self->ndim, self->strides, (td_dtype)fit->dtype, fit->device);
         if (!copy || (!fit->extra && !self->extra && td_copy_(copy, fit) != 0))
             return -1;
         td_dual_by_write(self);

@@ -240,3 +240,50 @@ def test_aliases_of_results(lib):
         utils._check_alias_info("op", a[0], [a], fake.clone(), [fake])
     if lib.__name__ == "tede":
         assert utils.try_convert_fake_to_real([fake, b])[0] is a and utils.try_convert_fake_to_real([fake, b])[1] is b
+
+
+def test_what_operators_make_besides_is_where_their_operands_are(lib):
+    F = fakes(lib)
+    F_nn = lib.nn.functional
+    with F.FakeTensorMode():
+        x = lib.rand(2, 3, 4)
+        for made in (F_nn.feature_alpha_dropout(x, 0.3, True), lib.linalg.vander(x), lib.quantile(x, 0.5), lib.linalg.matrix_power(lib.rand(2, 2), 0)):
+            assert made.device == lib.device("cpu")
+        assert lib.ones(2, device="meta").is_meta and lib.empty_like(x, device="meta").is_meta
+
+
+def test_graphs_of_fake_tensors_run_on_real_ones(lib):
+    make_fx = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor").make_fx
+    x, tau = lib.rand(3, 3), lib.rand(3)
+    for function, operands in [(lib.linalg.vander, (x,)), (lambda x: lib.linalg.matrix_power(x, 0), (x,)), (lambda x: lib.quantile(x, 0.5), (x,)),
+                               (lib.ormqr, (x, tau, x)), (lib.matmul, (lib.rand(2, 5, 0), lib.rand(0, 5))),
+                               (lib.matmul, (lib.rand(2, 2, 5, 0), lib.rand(0, 5)))]:
+        lib.testing.assert_close(make_fx(function, tracing_mode="fake")(*operands)(*operands), function(*operands))
+
+
+def test_meta_may_be_refused(lib, monkeypatch):
+    F = fakes(lib)
+    if lib.__name__ == "torch":
+        pytest.skip("the option had another place before, and has another name now")
+    monkeypatch.setattr(importlib.import_module(lib.__name__ + "._functorch.config"), "fake_tensor_allow_meta", False)
+    with F.FakeTensorMode(), pytest.raises(AssertionError):
+        lib.rand(4, device="meta")
+
+
+def test_the_mode_of_what_is_traced(lib):
+    guards, F = importlib.import_module(lib.__name__ + "._guards"), fakes(lib)
+    mode = F.FakeTensorMode()
+    assert guards.TracingContext.try_get() is None
+    with guards.tracing(guards.TracingContext(mode)) as context:
+        assert guards.TracingContext.get() is context and guards.detect_fake_mode() is mode
+        with guards.tracing(None):
+            assert guards.TracingContext.try_get() is None
+    assert guards.detect_fake_mode() is None
+
+
+def test_tables_of_operators(lib):
+    F = fakes(lib)
+    aten = lib.ops.aten
+    assert F._is_tensor_constructor(aten.empty.memory_format) and not F._is_tensor_constructor(aten.zeros_like.default)
+    assert aten.zeros_like.default in F._like_tensor_constructors and aten.zeros.default not in F._like_tensor_constructors
+    assert aten.to.device in F._device_not_kwarg_ops and aten.zeros.default not in F._device_not_kwarg_ops

@@ -409,3 +409,44 @@ def test_transforms_can_be_left_out(lib):
     assert lib.func.vmap(lambda x: f(x, lib._C._DisableFuncTorch))(x).tolist() == [0, 2, 4]
     with pytest.raises(RuntimeError, match="randomness"):
         lib.func.vmap(lambda x: f(x, contextlib.nullcontext))(x)
+
+
+def test_contexts_with_other_saved_tensors(lib):
+    wrapped = importlib.import_module(lib.__name__ + "._functorch.autograd_function").CtxWithSavedTensors
+    seen = []
+
+    class Twice(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            other = wrapped(ctx, (1, 2))
+            other.note = "kept"
+            seen.extend([other.saved_tensors, wrapped(other, (3,)).saved_tensors, ctx.note, other.needs_input_grad])
+            return grad * 2
+    x = lib.ones(2, requires_grad=True)
+    Twice.apply(x).sum().backward()
+    assert seen == [(1, 2), (3,), "kept", (True,)]
+
+
+def test_gradients_of_operands_of_batches(lib):
+    reductify = importlib.import_module(lib.__name__ + "._functorch.autograd_function").reductify_leaf
+    g = lib.rand(3, 2, 4)
+    assert reductify(None, None, 0, 2) is None and lib.equal(reductify(g, 1, None, 2), g.sum(1)) and lib.equal(reductify(g, 1, 0, 2), g.movedim(1, 0))
+    assert lib.equal(reductify(g[:, 0], None, 1, 5), g[:, 0].view(3, 1, 4).expand(3, 5, 4))
+    lib.testing.assert_close(reductify(g, 1, 0, 2, (4,)), g.movedim(1, 0).sum(1))
+
+
+def test_the_level_of_a_tensor(lib):
+    level = importlib.import_module("tede.func._interpreters").dlevel if lib.__name__ == "tede" else lib._C._functorch.dlevel
+    escaped = []
+
+    def f(x):
+        escaped.append(x.sin())
+        assert level(escaped[0]) == 1
+        return escaped[0]
+    lib.func.grad(f)(lib.rand(()))
+    assert level(escaped[0]) == -1 and level(escaped[0].sum()) == 0

@@ -9,6 +9,7 @@ from tede._schema_types import NAMES as SCHEMA_TYPES
 _ELSEWHERE = {
     "_ExcludeDispatchKeyGuard": ("_keys", "ExcludeDispatchKeyGuard"), "ExcludeDispatchKeyGuard": ("_keys", "ExcludeDispatchKeyGuard"),
     "_dispatch_has_kernel_for_dispatch_key": ("_registry", "has_kernel"), "_functorch": ("func._interpreters", None),
+    "_jit_get_all_schemas": ("_ops", "all_schemas"),
     "_autograd": ("autograd._extension", None), "_profiler": ("profiler", None), "_VariableFunctions": ("_VF", None),
     "_VariableFunctionsClass": ("_VF", None)}
 _ELSEWHERE.update({name: ("_schema_types", name) for name in SCHEMA_TYPES})
@@ -43,6 +44,23 @@ def _warn():
 def _warn_deprecation():
     import warnings
     warnings.warn("Test message for TORCH_WARN_DEPRECATION", DeprecationWarning, stacklevel=2)
+
+
+def _set_bit(x, on, is_on, view):
+    from tede.utils._python_dispatch import no_dispatch
+    if is_on(x) != on:
+        with no_dispatch(), _C.DisableTorchFunctionSubclass():
+            x.data = view(x.detach())
+
+
+def _set_conj(x, on):
+    """Say that a tensor's elements are to be read as conjugates, or as they are."""
+    _set_bit(x, on, _C.Tensor.is_conj, _C.Tensor._conj)
+
+
+def _set_neg(x, on):
+    """Say that a tensor's elements are to be read as their negatives, or as they are."""
+    _set_bit(x, on, _C.Tensor.is_neg, _C.Tensor._neg_view)
 
 
 class _TensorBaseMeta(type(_C.Tensor)):
@@ -81,7 +99,7 @@ def _is_torch_function_mode_enabled():
 
 
 _HERE = {
-    "TensorBase": TensorBase, "_warn": _warn, "_warn_deprecation": _warn_deprecation,
+    "TensorBase": TensorBase, "_set_conj": _set_conj, "_set_neg": _set_neg, "_warn": _warn, "_warn_deprecation": _warn_deprecation,
     "_set_fwd_grad_enabled": _C._set_forward_enabled, "_is_fwd_grad_enabled": _C._is_forward_enabled,
     "_are_functorch_transforms_active": lambda: _C._transform_level() > 0,
     "_is_alias_of": _is_alias_of, "_overlaps": _is_alias_of, "_get_accelerator": _get_accelerator, "_get_default_device": _get_default_device,

@@ -1,4 +1,8 @@
-"""The fake mode that is active, and what programs ask of torch.compile's state: nothing is traced."""
+"""The fake mode that is active, and what programs ask of torch.compile's state: nothing is traced but what they say they trace."""
+import contextlib
+import threading
+
+_tracing = threading.local()
 
 
 def _fake_modes():
@@ -14,10 +18,13 @@ def active_fake_mode():
 
 
 def detect_fake_mode(inputs=None):
-    """The innermost FakeTensorMode that is entered, else that of the fake tensors among `inputs`, which must have one mode."""
+    """The innermost FakeTensorMode that is entered, after that of what is traced, else that of the fake tensors among `inputs`: all must be
+    one mode."""
     from tede._subclasses.fake_tensor import FakeTensor
     from tede.utils import _pytree
-    modes = [(mode, "active fake mode", i) for i, mode in enumerate(_fake_modes())]
+    context = TracingContext.try_get()
+    modes = [(context.fake_mode, "tracing context", 0)] if context is not None and context.fake_mode is not None else []
+    modes += [(mode, "active fake mode", i) for i, mode in enumerate(_fake_modes())]
     modes += [(x.fake_mode, "fake tensor input", i) for i, x in enumerate(_pytree.tree_leaves(inputs)) if isinstance(x, FakeTensor)]
     for mode, what, i in modes:
         if mode is not modes[0][0]:
@@ -26,8 +33,29 @@ def detect_fake_mode(inputs=None):
 
 
 class TracingContext:
-    """What is traced; nothing."""
+    """What a program that traces keeps: the fake mode of its tensors."""
+
+    def __init__(self, fake_mode=None):
+        self.fake_mode = fake_mode
 
     @staticmethod
     def try_get():
-        return None
+        """The innermost that was entered with `tracing` on this thread, or None."""
+        return getattr(_tracing, "context", None)
+
+    @staticmethod
+    def get():
+        context = TracingContext.try_get()
+        if context is None:
+            raise RuntimeError("TracingContext.get() must be called within an ongoing trace.")
+        return context
+
+
+@contextlib.contextmanager
+def tracing(context):
+    """Within it `context` is TracingContext.get(); None stands for none."""
+    before, _tracing.context = TracingContext.try_get(), context
+    try:
+        yield context
+    finally:
+        _tracing.context = before

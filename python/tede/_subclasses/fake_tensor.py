@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import tede
 from tede._compat import fill as _fill
+from tede._ops import _overload_named, all_schemas
 from tede._metadata import MetadataQuery
 from tede._subclasses.meta_utils import MetaConverter
 from tede._utils import reduce_strided
+from tede.func import config
 from tede.overrides import TorchFunctionMode
 from tede.utils import _pytree
 from tede.utils._python_dispatch import TorchDispatchMode, no_dispatch
@@ -76,6 +78,8 @@ class FakeTensor(tede.Tensor):
         device = _indexed(tede.device(device))
         if not elem.is_meta:
             raise AssertionError(f"a fake tensor is made of one on 'meta', not on '{elem.device}'")
+        if device == _META and not fake_mode.allow_meta:
+            raise AssertionError("torch._functorch.config.fake_tensor_allow_meta is off: a fake tensor can't be on 'meta'")
         self = tede.Tensor._make_subclass(cls, elem, elem.requires_grad, dispatch_device=True)
         self.fake_device, self.fake_mode, self.constant = device, fake_mode, constant
         return self
@@ -177,7 +181,11 @@ class _Data(TorchFunctionMode):
         self.mode = mode
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
+        before, self.mode._around = self.mode._around, _Call.of(args, kwargs)
+        try:
+            result = func(*args, **(kwargs or {}))
+        finally:
+            self.mode._around = before
         if func not in (tede.tensor, tede.as_tensor, tede.asarray) or isinstance(result, FakeTensor):
             return result
         constant = func is tede.tensor and _may_be_constant(result)
@@ -187,6 +195,20 @@ class _Data(TorchFunctionMode):
         for note in self.mode.noting:
             note(fake, kept)
         return fake
+
+
+class _Call:
+    """A function that Python called: where what it makes besides its operands is, and its operands."""
+
+    def __init__(self, device, tensors):
+        self.device, self.tensors = device, tensors
+
+    @classmethod
+    def of(cls, args, kwargs):
+        """None without fake tensors among the arguments."""
+        tensors = [x for x in _pytree.arg_tree_leaves(*args, **(kwargs or {})) if isinstance(x, tede.Tensor)]
+        fakes = [x for x in tensors if isinstance(x, FakeTensor)]
+        return cls(max(fakes, key=lambda x: x.ndim > 0).fake_device, tensors) if fakes else None
 
 
 def _may_be_constant(x):
@@ -220,9 +242,11 @@ class FakeTensorMode(TorchDispatchMode):
         super().__init__()
         if shape_env is not None or static_shapes is False:
             raise NotImplementedError("FakeTensorMode: there are no symbolic sizes here, so shape_env can't be followed")
+        self.allow_meta = config.fake_tensor_allow_meta is not False
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
         self.shape_env, self.static_shapes = None, True
         self.fake_tensor_converter, self._data = FakeTensorConverter(), []
+        self._around = None             # the _Call that is running
         self.noting = []                # functions of a fake tensor and the real one of a program's numbers
 
     @classmethod
@@ -257,7 +281,7 @@ class FakeTensorMode(TorchDispatchMode):
         leaves = [x for x in _pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, tede.Tensor)]
         if any(_foreign(x) for x in leaves):
             return NotImplemented
-        args, kwargs = self._all_fake(func, leaves, args, kwargs)
+        args, kwargs = self._all_fake(func, leaves, args, self.placed(func, kwargs))
         leaves = [x for x in _pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, tede.Tensor)]
         known = self._constants(func, leaves, args, kwargs)
         if tede.Tag.data_dependent_output in func.tags:
@@ -321,7 +345,21 @@ class FakeTensorMode(TorchDispatchMode):
         if not self.allow_non_fake_inputs and not all(isinstance(x, FakeTensor) or x.is_meta for x in leaves):
             raise AssertionError("Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
                                  f"'allow_non_fake_inputs'. Found in {func}")
-        return _pytree.tree_map_only(tede.Tensor, self.from_tensor, (tuple(args), kwargs))
+        return _pytree.tree_map_only(tede.Tensor, self._fake, (tuple(args), kwargs))
+
+    def _fake(self, x):
+        """As from_tensor; what the core made on meta for the call that is running is where the call's operands are."""
+        around = self._around
+        if isinstance(x, FakeTensor) or not x.is_meta or around is None or any(x is operand for operand in around.tensors):
+            return self.from_tensor(x)
+        return self.fake_tensor_converter.from_meta_and_device(self, x, around.device)
+
+    def placed(self, func, kwargs):
+        """The keyword arguments of a call, with the device where its result is to be: what an operator that is made of others makes besides is
+        where the operands are, which the core takes for tensors on "meta"."""
+        if self._around is None or kwargs.get("device") != _META or not _is_tensor_constructor(func):
+            return kwargs
+        return dict(kwargs, device=self._around.device)
 
     @staticmethod
     def _device_of(func, leaves, kwargs):
@@ -339,4 +377,30 @@ class FakeTensorMode(TorchDispatchMode):
         return found[0] if found else tede.device("cpu")
 
 
-_fill(globals())
+def _takes_tensors(schema):
+    return any("Tensor" in str(a.type) for a in schema.arguments)
+
+
+def _is_tensor_constructor(func):
+    """Whether an operator makes a tensor of none."""
+    schema = func._schema
+    return not _takes_tensors(schema) and len(schema.returns) == 1 and str(schema.returns[0].type) == "Tensor"
+
+
+def _of_aten(choose):
+    """The operators whose schemas are so."""
+    return [_overload_named(schema.name + ("." + schema.overload_name if schema.overload_name else ""))
+            for schema in all_schemas() if schema.name.startswith("aten::") and choose(schema)]
+
+
+_TABLES = {"_like_tensor_constructors": lambda schema: schema.name.endswith("_like"),
+           "_device_not_kwarg_ops": lambda schema: _takes_tensors(schema) and any(
+               "Device" in str(a.type) and not a.kwarg_only for a in schema.arguments)}
+_find = _fill(globals())
+
+
+def __getattr__(name):
+    if name not in _TABLES:
+        return _find(name)
+    globals()[name] = frozenset(_of_aten(_TABLES[name]))
+    return globals()[name]

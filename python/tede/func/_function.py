@@ -127,6 +127,51 @@ def _lowered(cls, number):
     return type(cls.__name__ + "Generated", (cls,), {"forward": staticmethod(forward), "_tede_lowered": True})
 
 
+_OWN = ("_pt_reserved_attrs", "_pt_inner_ctx", "_pt_new_saved_tensors")
+
+
+class CtxWithSavedTensors:
+    """A context that has other saved tensors; all else is the inner one's, also what is set here."""
+    _pt_reserved_attrs = _OWN
+
+    def __init__(self, ctx, new_saved_tensors):
+        taken = [name for name in _OWN if not isinstance(ctx, CtxWithSavedTensors) and hasattr(ctx, name)]
+        if taken:
+            raise RuntimeError(f"The context of an autograd.Function has {', '.join(taken)}, a name collision with what wraps it: "
+                               f"{', '.join(_OWN)} are reserved")
+        self._pt_inner_ctx, self._pt_new_saved_tensors = ctx, new_saved_tensors
+
+    @property
+    def saved_tensors(self):
+        return self._pt_new_saved_tensors
+
+    def __getattr__(self, name):
+        return getattr(self._pt_inner_ctx, name)
+
+    def __setattr__(self, name, value):
+        if name in _OWN:
+            self.__dict__[name] = value
+        else:
+            setattr(self._pt_inner_ctx, name, value)
+
+
+def reductify_leaf(grad_input, grad_input_bdim, input_bdim, batch_size, target_shape_without_bdim_to_reduce_to=None):
+    """The gradient of an operand from the gradient of its batch, or the other way round: with the batch where the operand has it, summed where it
+    has none, and summed to a shape without the batch that the operand was expanded from."""
+    if grad_input is None or (grad_input_bdim is None and input_bdim is None):
+        return grad_input
+    if input_bdim is None:
+        return grad_input.sum(grad_input_bdim)
+    if grad_input_bdim is None:
+        grad_input = grad_input.unsqueeze(input_bdim)
+        grad_input = grad_input.expand(*grad_input.shape[:input_bdim], batch_size, *grad_input.shape[input_bdim + 1:])
+        grad_input_bdim = input_bdim
+    if target_shape_without_bdim_to_reduce_to is None:
+        return grad_input.movedim(grad_input_bdim, input_bdim)
+    shape = tuple(target_shape_without_bdim_to_reduce_to)
+    return vmap(lambda g: g.sum_to_size(shape), grad_input_bdim, input_bdim)(grad_input)
+
+
 class _Context:
     """What setup_context, backward and jvp of one member see."""
     saved_tensors = saved_for_forward = marked = ()

@@ -145,6 +145,11 @@ def is_dead_tensor_wrapper(tensor):
     return is_gradtrackingtensor(tensor) and _C._wrapper_level(tensor) > _C._transform_level()
 
 
+def dlevel(tensor):
+    """The level that a tensor belongs to: 0 for none, -1 if that is closed."""
+    return -1 if is_dead_tensor_wrapper(tensor) else _C._wrapper_level(tensor)
+
+
 def unwrap_if_dead(tensor):
     return get_unwrapped(tensor) if is_dead_tensor_wrapper(tensor) else tensor
 

@@ -184,7 +184,7 @@ static td_tensor *quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bo
     if (!known)
         return td_fail(TD_E_RUNTIME, "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
                        "%s", how);
-    if (q->numel && q->device.type != TD_META) {
+    if (q->numel && q->device.type != TD_META && !td_tensor_is_hollow(q)) {        /* a class's own elements aren't looked at, as in PyTorch */
         TD_AUTO td_tensor *all = td_with_values(q);
         TD_AUTO td_tensor *low = td_amin(all, 0, NULL, false), *high = td_amax(all, 0, NULL, false);
         td_scalar a, b;

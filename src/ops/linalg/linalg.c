@@ -114,6 +114,8 @@ static int first_failure(td_tensor *info, int64_t *batch)
 
 int td_check_info(td_factorization what, const char *op, td_tensor *info)
 {
+    if (info && td_tensor_is_hollow(info))
+        return td__linalg_check_errors(info, op, info->ndim == 0);
     int64_t batch = -1;
     int code = info ? first_failure(info, &batch) : 0;
     if (!code)
@@ -135,6 +137,16 @@ int td_check_info(td_factorization what, const char *op, td_tensor *info)
     }
     return td_error(TD_E_RUNTIME, "%s: %sU[%d,%d] is zero and using it on lu_solve would result in a division by zero. If you still want to "
                     "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)", op, where, code, code);
+}
+
+/* What was factored is known by the caller's name. */
+int td_op__linalg_check_errors(td_tensor *info, const char *api_name, bool is_matrix)
+{
+    (void)is_matrix;
+    if (info->device.type == TD_META)
+        return 0;
+    return td_check_info(strstr(api_name, "inv") ? TD_FACTORS_LU_INVERSE : strstr(api_name, "cholesky") ? TD_FACTORS_CHOLESKY
+                         : strstr(api_name, "solve") ? TD_FACTORS_LU_SOLVE : TD_FACTORS_LU, api_name, info);
 }
 
 /* Give the first n of the results, drop the others. */
@@ -243,6 +255,12 @@ static int check_pivots(td_tensor *factors)
     TD_AUTO td_tensor *all = td_with_values(factors);
     TD_AUTO td_tensor *diagonal = td_diagonal(all, 0, -2, -1);
     TD_AUTO td_tensor *zero = td_logical_not(diagonal);
+    if (zero && td_tensor_is_hollow(zero)) {        /* the first place, as a factorization would give it */
+        TD_AUTO td_tensor *places = td_cumsum(zero, -1, TD_I32), *none = td_eq_scalar(places, td_int(0));
+        TD_AUTO td_tensor *before = td_sum_over(none, 1, (int64_t[]){-1}, false), *any = td_any_dim(zero, -1, false);
+        TD_AUTO td_tensor *first = td_plus(before, td_int(1)), *info = td_mul(first, any), *narrow = td_to(info, TD_I32);
+        return narrow ? td__linalg_check_errors(narrow, "cholesky_inverse", factors->ndim == 2) : -1;
+    }
     TD_AUTO td_tensor *here = td_on_host(zero);
     TD_AUTO td_tensor *flat = td_reshape(here, 1, (int64_t[]){-1});
     TD_AUTO td_tensor *own = flat ? td_make_contiguous(flat) : NULL;
@@ -750,7 +768,7 @@ static int check_finite(td_tensor *A)
     TD_AUTO td_tensor *each = td_isfinite(still);
     TD_AUTO td_tensor *all = td__is_all_true(each);
     td_scalar yes;
-    if (!all || td_tensor_item(all, &yes))
+    if (!all || td_item(&yes, all))
         return -1;
     return td_scalar_bool(yes) ? 0 : td_error(TD_E_RUNTIME, "torch.linalg.eig: input tensor should not contain infs or NaNs.");
 }
@@ -851,7 +869,7 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
         TD_AUTO td_tensor *wanted = td_wrapped_number(td_int(n));
         TD_AUTO td_tensor *reached = td_eq(rank, wanted);
         TD_AUTO td_tensor *all_full = td__is_all_true(reached);
-        if (!all_full || td_tensor_item(all_full, &full))
+        if (!all_full || td_item(&full, all_full))
             return -1;
     }
     if (td_scalar_bool(full)) {

@@ -147,7 +147,7 @@ td_tensor *td_op_linalg_matrix_exp(td_tensor *self)
         LET(columns) = td_sum_over(sizes, 1, (int64_t[]){-2}, false);
         LET(largest) = td_max_all(columns);
         td_scalar norm;
-        if (!largest || td_tensor_item(largest, &norm))
+        if (!largest || td_item(&norm, largest))
             return NULL;
         size = td_scalar_double(norm);
     }

@@ -98,6 +98,9 @@ static td_tensor *lengths(const char *name, td_tensor *x)
     if (x->device.type == TD_META)
         return td_fail(TD_E_NOT_IMPLEMENTED, "_ctc_loss: %s are read, so they can't be on meta", name);
     TD_AUTO td_tensor *numbers = td_as_contiguous(x, TD_I64);
+    if (numbers && td_tensor_is_hollow(numbers))
+        return td_fail(TD_E_RUNTIME, "_ctc_loss: %s are read: Cannot access data pointer of Tensor that doesn't have storage; pass them as "
+                       "integers", name);
     return td_on_host(numbers);
 }
 

@@ -627,11 +627,17 @@ static int factors(td_tensor *input, double p, bool train, bool feature, bool al
     }
     if (check_channels(input, feature) || check_kept(input))
         return -1;
-    const bool by_operators = td_transform_level() || (td_is_outside(input->device) && (feature || alpha || !td_is_drawn((td_dtype)input->dtype) ||
-                                                                                         !td_device_computes(input->device, (td_dtype)input->dtype)));
+    /* A mode may make an object of a class of it, which has no elements here. */
+    TD_AUTO td_tensor *room = input->flags & TD_FLAG_PYTHON ? NULL : noise_for(input, feature);
+    if (!room && !(input->flags & TD_FLAG_PYTHON))
+        return -1;
+    const bool of_a_class = !room || room->flags & TD_FLAG_PYTHON;
+    const bool by_operators = td_transform_level() || of_a_class ||
+                              (td_is_outside(input->device) && (feature || alpha || !td_is_drawn((td_dtype)input->dtype) ||
+                                                                !td_device_computes(input->device, (td_dtype)input->dtype)));
     TD_AUTO td_tensor *noise =
         by_operators ? noise_by_operators(input, p, feature, alpha)
-                     : filled("dropout", noise_for(input, feature), alpha ? TD_FILL_BERNOULLI : TD_FILL_DROPOUT,
+                     : filled("dropout", td_tensor_retain(room), alpha ? TD_FILL_BERNOULLI : TD_FILL_DROPOUT,
                               &(draw){.a = alpha ? 1 - p : p});
     if (!noise)
         return -1;

@@ -37,7 +37,9 @@ static td_tensor *padded(td_tensor *self, int64_t n_pad, const int64_t *pad, int
             from = cut;
         }
     }
-    TD_AUTO td_tensor *out = td_full(self->ndim, sizes, value, (td_dtype)self->dtype, self->device);
+    TD_AUTO td_tensor *out = self->flags & TD_FLAG_PYTHON       /* of its class */
+                                 ? td_new_full(self, self->ndim, sizes, value, TD_DTYPE_NONE, TD_DEVICE_NONE)
+                                 : td_full(self->ndim, sizes, value, (td_dtype)self->dtype, self->device);
     /* narrow by narrow: a chain of views, of which each replaces the one before. */
     TD_AUTO td_tensor *middle = out ? td_ref(out) : NULL;
     for (int d = 0; d < self->ndim && from; d++) {

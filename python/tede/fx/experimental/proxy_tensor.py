@@ -44,8 +44,9 @@ class _Recorder(TorchDispatchMode):
     """Notes operators in a graph. Tensors are held until the end, so that an id, or an address, stands for one of
     them: what a node of autograd saved comes back as another tensor on the same elements."""
 
-    def __init__(self, decompositions, values_are_errors=True):
+    def __init__(self, decompositions, values_are_errors=True, fake_mode=None):
         super().__init__()
+        self.fake_mode = fake_mode      # that of the tensors, if it is one for all
         self.graph, self.decompositions, self.values_are_errors = Graph(), decompositions, values_are_errors
         self.known = set()              # nodes of single numbers that don't depend on the arguments
         self.nodes, self.places, self.constants = {}, {}, {}
@@ -101,6 +102,7 @@ class _Recorder(TorchDispatchMode):
                 result = replacement(*args, **kwargs)
             if result is not NotImplemented:
                 return result
+        kwargs = self.fake_mode.placed(func, kwargs) if self.fake_mode is not None else kwargs
         given, named = tree.tree_map(self.node_of, (tuple(args), dict(kwargs)))
         node = self.graph.call_function(func, given, named, name=self.graph._target_to_str(func._opname))
         self._check_values(func, node)
@@ -200,7 +202,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
             known = [x.fake_mode for x in flat if isinstance(x, FakeTensor)]
             mode = known[0] if known else FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=_allow_non_fake_inputs)
             flat = [mode.from_tensor(x) if isinstance(x, Tensor) else x for x in flat]
-        recorder = _Recorder(decomposition_table or {}, _error_on_data_dependent_ops)
+        recorder = _Recorder(decomposition_table or {}, _error_on_data_dependent_ops, mode if tracing_mode == "fake" else None)
         for x, name in zip(flat, _names(f, len(flat)) if len(flat) == len(args) else [f"arg{i}_1" for i in range(len(flat))]):
             node = recorder.graph.placeholder(name)
             if isinstance(x, Tensor):
