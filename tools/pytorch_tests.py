@@ -33,7 +33,6 @@ import zlib
 # skipped for: these are looked for in the name alone.
 SCOPE = {
     "quantized": r"quantiz|\bqint|torch\.ao\b|fbgemm|int4|int8pack|\bqat\b",
-    "nested": r"nested_tensor|NestedTensor|jagged|torch\.nested|njt",
     "mkldnn": r"mkldnn|onednn|bf32_on",
     "complex32": r"complex32|chalf|ComplexHalf",
     "float8": r"float8",
@@ -67,6 +66,7 @@ NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_d
          "_C._set_conj": lambda x, on: x.is_conj() != on and setattr(x, "data", x.detach().conj()),
          "_C._set_neg": lambda x, on: x.is_neg() != on and setattr(x, "data", x.detach()._neg_view()),
          "_prims_common.wrappers._maybe_remove_out_wrapper": lambda function: function,
+         "fx.experimental.symbolic_shapes.is_nested_int": lambda size: isinstance(size, sys.modules["torch"].SymInt),
          "fx.experimental.symbolic_shapes.ShapeEnv": lambda **kwargs: None,          # FakeTensorMode takes sizes as they are without
          "_C._jit_get_schemas_for_operator": lambda name: [op._schema for op in _overloads(name)],
          "_C._storage_id": lambda x: x.untyped_storage()._cdata,

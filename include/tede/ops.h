@@ -1639,6 +1639,14 @@ TD_API int td__nested_tensor_from_mask_left_aligned(bool *results, td_tensor *t,
 /* The nested tensor of components, whose sizes are the rows of the second operand, that were padded at their ends. */
 TD_API td_tensor *td__nested_from_padded(td_tensor *padded, td_tensor *cpu_nested_shape_example,
         bool fuse_transform_0213);
+/* The nested tensor of the example's sizes of components that were padded at their ends. */
+TD_API td_tensor *td__nested_from_padded_and_nested_example(td_tensor *padded, td_tensor *nt_example);
+/* Rows that are packed by offsets, in a tensor of so many each, filled up or cut. */
+TD_API td_tensor *td__jagged_to_padded_dense_forward(td_tensor *values, int64_t n_offsets,
+        td_tensor *const *offsets, int64_t n_max_lengths, const int64_t *max_lengths, double padding_value);
+/* The first rows of each member of a padded tensor, packed, as many as offsets say. */
+TD_API td_tensor *td__padded_dense_to_jagged_forward(td_tensor *dense, int64_t n_offsets,
+        td_tensor *const *offsets, const int64_t *total_L);
 /* The jagged tensor whose components are the beginnings of a padded tensor's rows. */
 TD_API td_tensor *td__nested_from_padded_tensor(td_tensor *padded, td_tensor *offsets, td_tensor *dummy,
         int64_t ragged_idx, td_tensor *min_seqlen, td_tensor *max_seqlen, const int64_t *sum_S);
@@ -2914,6 +2922,8 @@ TD_API int td_is_nonzero(bool *results, td_tensor *self) TD_MUST_USE;
 TD_API int td_equal(bool *results, td_tensor *self, td_tensor *other) TD_MUST_USE;
 /* Whether elements differ by at most ``atol + rtol * |other|``. */
 TD_API td_tensor *td_isclose(td_tensor *self, td_tensor *other, double rtol, double atol, bool equal_nan);
+/* Whether two tensors have the same shape; nested ones, whether their components have. */
+TD_API int td_is_same_size(bool *results, td_tensor *self, td_tensor *other) TD_MUST_USE;
 /* Whether all elements differ by at most ``atol + rtol * |other|``. */
 TD_API int td_allclose(bool *results, td_tensor *self, td_tensor *other, double rtol, double atol,
         bool equal_nan) TD_MUST_USE;

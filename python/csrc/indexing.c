@@ -559,6 +559,23 @@ static int write_indexed(const IndexState *w, td_tensor *view, td_tensor *operan
     return failed;
 }
 
+/* x[i, ...] = value of a nested tensor: a component is a view of its memory. */
+static int assign_to_component(PyObject *self, PyObject *index, PyObject *value)
+{
+    const bool several = PyTuple_CheckExact(index) && PyTuple_GET_SIZE(index) > 0;
+    PyObject *first = several ? PyTuple_GET_ITEM(index, 0) : index;
+    if (!PyIndex_Check(first) || PyBool_Check(first))
+        return PyErr_Format(PyExc_NotImplementedError, "a nested tensor is assigned to by component: the first index is a number"), -1;
+    if (td_grad_enabled() && td_requires_grad(td_py_x(self)))
+        return PyErr_Format(PyExc_NotImplementedError, "a component of a nested tensor that requires a gradient isn't assigned to"), -1;
+    PyObject *component = PyObject_GetItem(self, first);
+    PyObject *rest = several ? PyTuple_GetSlice(index, 1, PyTuple_GET_SIZE(index)) : PyTuple_New(0);
+    const int status = component && rest ? PyObject_SetItem(component, rest, value) : -1;
+    Py_XDECREF(component);
+    Py_XDECREF(rest);
+    return status;
+}
+
 int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
 {
     if (!value)
@@ -572,6 +589,8 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
     td_scalar number = {0};
     const int layout = td_tensor_layout(td_py_x(self));
     const td_layout_kind *kind = TD_UNLIKELY(layout != TD_STRIDED) ? td_layout_describe(layout) : NULL;
+    if (kind && td_tensor_keys(td_py_x(self)) & TD_KEYSET(TD_KEY_NESTED))
+        return assign_to_component(self, index, value);
     if (kind)
         return PyErr_Format(PyExc_TypeError, kind->flags & TD_LAYOUT_ZEROS ? "Cannot assign to a sparse tensor" :
                             "Cannot assign to a tensor of layout %s", kind->name), -1;

@@ -73,22 +73,24 @@ static PyObject *numbers(PyObject *self, const char *name, const int64_t *made)
     Py_XDECREF(answer);
     return tuple;
 }
-PyObject *td_py_strides(PyObject *self)
-{
-    td_tensor *x = td_py_x(self);
-    if (td_py_queries(self, TD_PY_QUERIES_STRIDES))
-        return numbers(self, "sym_stride", td_tensor_strides(x));
-    PyObject *all = PyTuple_New(td_tensor_ndim(x));
-    for (int i = 0; i < td_tensor_ndim(x) && all; i++)
-        PyTuple_SET_ITEM(all, i, td_py_long_of_size(td_tensor_strides(x)[i]));
-    return all;
-}
 /* Its members are of several shapes, which a layout that is shown as strided has no symbol for. */
 static bool has_no_shape(const td_tensor *x)
 {
     const int layout = td_tensor_layout(x);
     const td_layout_kind *kind = TD_UNLIKELY(layout != TD_STRIDED) ? td_layout_describe(layout) : NULL;
     return kind && kind->flags & TD_LAYOUT_SHOWN_STRIDED;
+}
+PyObject *td_py_strides(PyObject *self)
+{
+    td_tensor *x = td_py_x(self);
+    if (has_no_shape(x))
+        return PyErr_Format(PyExc_RuntimeError, "Internal error: NestedTensorImpl doesn't support strides. Please file an issue."), NULL;
+    if (td_py_queries(self, TD_PY_QUERIES_STRIDES))
+        return numbers(self, "sym_stride", td_tensor_strides(x));
+    PyObject *all = PyTuple_New(td_tensor_ndim(x));
+    for (int i = 0; i < td_tensor_ndim(x) && all; i++)
+        PyTuple_SET_ITEM(all, i, td_py_long_of_size(td_tensor_strides(x)[i]));
+    return all;
 }
 PyObject *td_py_shape(PyObject *self)
 {

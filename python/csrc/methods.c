@@ -149,6 +149,10 @@ NOARGS(data_ptr)
         return NULL;
     if (td_tensor_is_hollow(x))
         return PyLong_FromLong(0);
+    const td_layout_kind *kind = TD_UNLIKELY(td_tensor_layout(x) != TD_STRIDED) ? td_layout_describe(td_tensor_layout(x)) : NULL;
+    td_layout_part parts[TD_LAYOUT_PARTS];
+    if (kind && kind->flags & TD_LAYOUT_SHOWN_STRIDED && kind->parts(x, parts) > 0)      /* one block of memory */
+        x = parts[0].tensor;
     if (td_py_without_data(x, "data_ptr()"))
         return NULL;
     return PyLong_FromVoidPtr(n ? td_tensor_data(x) : NULL);

@@ -240,7 +240,7 @@ static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
     if (a->kind == TD_VALUE_TENSOR)
         return to_tensor(o, a, value, v, s);
     if (value == Py_None && (a->optional || (a->has_default && a->default_value.kind == TD_VALUE_NONE))) {
-        v->kind = TD_VALUE_NONE;
+        *v = (td_value){.kind = TD_VALUE_NONE};         /* a list that is absent has no members */
         return 1;
     }
     if (value == Py_None && a->kind == TD_VALUE_INTS && a->has_default && !a->default_value.count) {

@@ -338,6 +338,9 @@ def __array_wrap__(self, array, context=None, return_scalar=False):
 @method
 def apply_(self, callable):
     """Replace each element by callable(element). Slow: for trying things out."""
+    if self.is_nested:
+        self.detach().values().apply_(callable)
+        return self
     if self.requires_grad and _C.is_grad_enabled():
         raise RuntimeError("apply_() can't be called on a Variable that requires grad. Use var.detach().apply_() instead.")
     made = [callable(v) for v in self.reshape(-1).tolist()]
@@ -382,11 +385,6 @@ def new(self, *args, **kwargs):
 @method
 def type_as(self, other):
     return self.to(other.dtype)
-
-
-@method
-def is_same_size(self, other):
-    return self.shape == other.shape
 
 
 @method
@@ -644,9 +642,11 @@ def _of_jagged(name, get, doc):
 
 
 def _seqlens(x):
-    """The lengths that are known of a jagged tensor, by name: those that it was made with, and those that an operator needed."""
+    """The lengths that are known of a jagged tensor, by name, each as PyTorch keeps it, the size of an empty tensor: those that it was made with,
+    and those that an operator needed."""
     known = _C._operators["_nested_known_seqlens"](x)
-    return {name: _C._operators["_nested_get_" + name](x) for bit, name in ((2, "max_seqlen"), (1, "min_seqlen")) if known & bit}
+    return {name: _C._functions["empty"](read(x), 0) for bit, name, read in ((1, "min_seqlen", _read_min_seqlen), (2, "max_seqlen", _read_max_seqlen))
+            if known & bit}
 
 
 def _read_max_seqlen(x):
@@ -667,8 +667,8 @@ _of_jagged("_max_seqlen", _read_max_seqlen, _read_max_seqlen.__doc__)
 _of_jagged("_min_seqlen", _read_min_seqlen, _read_min_seqlen.__doc__)
 _of_jagged("_maybe_max_seqlen", lambda x: _read_max_seqlen(x) if "max_seqlen" in _seqlens(x) else None, "The longest component's length, if known.")
 _of_jagged("_maybe_min_seqlen", lambda x: _read_min_seqlen(x) if "min_seqlen" in _seqlens(x) else None, "The shortest component's length, if known.")
-_of_jagged("_max_seqlen_tensor", lambda x: _seqlens(x).get("max_seqlen"), "The longest component's length, if known, as a tensor.")
-_of_jagged("_min_seqlen_tensor", lambda x: _seqlens(x).get("min_seqlen"), "The shortest component's length, if known, as a tensor.")
+_of_jagged("_max_seqlen_tensor", lambda x: _seqlens(x).get("max_seqlen"), "The longest component's length, if known, as the size of an empty tensor.")
+_of_jagged("_min_seqlen_tensor", lambda x: _seqlens(x).get("min_seqlen"), "The shortest component's length, if known, as the size of an empty tensor.")
 _of_jagged("_get_max_seqlen", lambda x: lambda: _read_max_seqlen(x), "A function of the longest component's length.")
 _of_jagged("_get_min_seqlen", lambda x: lambda: _read_min_seqlen(x), "A function of the shortest component's length.")
 

@@ -358,6 +358,9 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
 
 def __getattr__(name):
     """What PyTorch has here, too, and tede as an operator or in a module that stands on this one."""
+    if name == "F":             # as torch/functional.py has it
+        from tede.nn import functional
+        return functional
     if name in ("istft", "lu", "pca_lowrank", "stft", "svd_lowrank"):
         import tede
         return getattr(tede, name)

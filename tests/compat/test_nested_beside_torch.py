@@ -235,3 +235,97 @@ def test_a_file_of_ours_is_read_by_torch(layout, tmp_path):
     again = tede.load(tmp_path / 'n.pt')
     for x, y, z in zip(parts(mine), parts(theirs), parts(again), strict=True):
         assert torch.equal(x, y) and torch.equal(x, z)
+
+
+MORE_ON_JAGGED = {
+    'all true': lambda lib, n: lib._is_all_true(n > -100),
+    'index_put': lambda lib, n: lib.index_put(n, (lib.tensor([0, 1, 2]), lib.tensor([0, 0, 4]), lib.tensor([1, 3, 2])), lib.tensor([7., 8., 9.])),
+    'index_put of rows': lambda lib, n: n.index_put((lib.tensor([2, 2, 0]), lib.tensor([0, 0, 1])), lib.ones(3, 4), accumulate=True),
+    'masked_select': lambda lib, n: n.select(2, 1).masked_select(n.select(2, 1) > 0),
+    'split': lambda lib, n: n.split(3, -1),
+    'unsafe_view': lambda lib, n: lib.ops.aten._unsafe_view(n, (3, -1, 2, 2)),
+    'contiguous clone': lambda lib, n: n.transpose(1, 2).clone(memory_format=lib.contiguous_format).transpose(1, 2),
+    'layer_norm over rows': lambda lib, n: lib.nn.functional.layer_norm(n, n.shape[1:]),
+    'padded and back': lambda lib, n: lib.ops.aten._padded_dense_to_jagged_forward(
+        lib.ops.aten._jagged_to_padded_dense_forward(n.values(), [n.offsets()], [6], 2.), [n.offsets()]),
+}
+
+
+@pytest.mark.parametrize('what', MORE_ON_JAGGED)
+def test_more_of_a_jagged_tensor_is_torchs(what):
+    got, expected = (MORE_ON_JAGGED[what](lib, inputs(lib, 'jagged').detach()) for lib in LIBRARIES.values())
+    agree([parts(got)], [parts(expected)])
+
+
+def test_layer_norm_over_the_ragged_dimension_and_what_it_refuses():
+    for lib in LIBRARIES.values():
+        n = inputs(lib, 'jagged').detach()
+        for shape, why in ((n.shape, 'normalizing over the batch dimension'), (n.shape[1:], None)):
+            if why:
+                with pytest.raises(RuntimeError, match=why):
+                    lib.nn.functional.layer_norm(n, shape)
+        with pytest.raises(RuntimeError, match='2 or fewer dimensions'):
+            lib.nn.functional.layer_norm(n.select(2, 0), n.shape[1:2])
+        with pytest.raises(RuntimeError, match='not supported for NestedTensor on ragged dim'):
+            n.split(2, 1)
+        with pytest.raises((RuntimeError, IndexError), match='out of bounds'):
+            n.index_put((lib.tensor([1]), lib.tensor([1]), lib.tensor([0])), lib.tensor([7.]))
+        with pytest.raises(RuntimeError, match='expected each tensor in given list to be nested'):
+            lib.cat([lib.nested.nested_tensor([lib.ones(2, 3)]), lib.ones(1, 2, 3)], -1)
+        with pytest.raises(RuntimeError, match='Found dimension 1 for Tensor at index 2 and dimension 0 for Tensor at index 1'):
+            lib.nested.nested_tensor([lib.tensor(1.), lib.tensor(2.), lib.ones(2)])
+        with pytest.raises(RuntimeError, match="doesn't support strides"):
+            lib.nested.nested_tensor([lib.ones(2)]).stride()
+
+
+def test_private_names_of_pytorchs_class_are_there():
+    for lib in LIBRARIES.values():
+        n = inputs(lib, 'jagged').detach()
+        assert n._ragged_idx == 1 and n._lengths is None and n._offsets.tolist() == [0, 3, 4, 9] and n._values.shape == (9, 4)
+        assert n._max_seqlen == 5 and n._min_seqlen == 1 and n._get_max_seqlen() == 5
+        assert {name: x.shape[0] for name, x in n._metadata_cache.items()} == {'min_seqlen': 1, 'max_seqlen': 5}
+        other = lib.nested.nested_tensor_from_jagged(n._values, n._offsets.clone())
+        assert other._metadata_cache == {} and other._max_seqlen_tensor is None
+        assert not hasattr(lib.ones(2), '_ragged_idx') and callable(lib.ones(2)._values)
+
+
+def test_lists_that_are_absent_have_no_length():
+    parts = [tede.randn(2, 3, requires_grad=True), tede.randn(1, 3, requires_grad=True)]
+    assert tede.autograd.gradcheck(lambda *x: tede.nested.to_padded_tensor(tede.nested.as_nested_tensor(list(x)).abs(), 0),
+                                   [x.double().detach().requires_grad_() for x in parts])
+
+
+def test_a_component_is_assigned_to():
+    x = tede.nested.nested_tensor([tede.zeros(2, 3), tede.zeros(1, 3)], layout=tede.jagged)
+    x[0, 1, 2] = 5.
+    x[1] = tede.ones(1, 3)
+    assert x.values().tolist() == [[0, 0, 0], [0, 0, 5], [1, 1, 1]]
+    with pytest.raises(NotImplementedError, match='first index is a number'):
+        x[:, 0] = 1.
+    with pytest.raises(NotImplementedError, match='requires a gradient'):
+        x.clone().requires_grad_()[0] = 1.
+
+
+def test_convolutions_see_one_component_and_statistics_all():
+    parts = [tede.randn(2, n) for n in (5, 3, 7)]
+    x = tede.nested.nested_tensor(parts, layout=tede.jagged, requires_grad=True)
+    layer = tede.nn.Conv1d(2, 3, 2)
+    made = layer(x)
+    for one, part in zip(made.unbind(), parts, strict=True):
+        assert tede.allclose(one, layer(part))
+    made.values().square().sum().backward()
+    dense = [part.clone().requires_grad_() for part in parts]
+    sum(layer(part).square().sum() for part in dense).backward()
+    assert tede.allclose(x.grad.values(), tede.cat([part.grad for part in dense], 1), atol=1e-6)
+    norm = tede.nn.BatchNorm1d(2)
+    assert tede.allclose(norm(x).values(), norm(tede.cat(parts, 1)[None])[0], atol=1e-6)
+
+
+def test_equal_new_and_meta():
+    x = tede.nested.nested_tensor([tede.ones(2, 3), tede.ones(1, 3)], layout=tede.jagged)
+    same = tede.nested.nested_tensor([tede.ones(2, 3), tede.ones(1, 3)], layout=tede.jagged)
+    assert tede.equal(x, same) and tede.allclose(x, same) and not tede.equal(x, same * 2) and not tede.equal(x, x.values())
+    assert x.new_zeros(2, 5).shape == (2, 5) and x.new_zeros(x.shape).is_nested and x.new_full((2,), 3.).tolist() == [3., 3.]
+    meta = x.to('meta')
+    assert meta.device.type == 'meta' and (meta * 2).is_nested and meta.to_padded_tensor(0.).shape == (2, 2, 3)
+    assert tede.nested.nested_tensor([]).dim() == 1

@@ -106,15 +106,14 @@ def _narrowed(tensor, starts, lengths):
 
 
 def masked_select(tensor, mask):
-    """The jagged tensor of the elements of each row of a strided tensor for which the mask is true."""
+    """The jagged tensor of the elements of each row, along the last dimension, of a strided tensor for which the mask is true."""
     if tensor.layout is not _C.strided:
         raise RuntimeError(f"torch.nested.masked_select requires a strided tensor, given {tensor.layout}")
     if mask.layout is not _C.strided:
         raise RuntimeError(f"torch.nested.masked_select requires a strided mask, given: {mask.layout}")
     values = tensor.masked_select(mask)
     mask = mask.expand(tede.broadcast_shapes(tensor.shape, mask.shape))
-    counts = mask.sum(dim=mask.dim() - 1) if mask.dim() == 2 else mask.sum(dim=tuple(range(1, mask.dim())))
-    return nested_tensor_from_jagged(values, lengths=counts)
+    return nested_tensor_from_jagged(values, lengths=mask.sum(dim=-1).reshape(-1))
 
 
 def to_padded_tensor(input, padding, output_size=None, out=None):

@@ -64,7 +64,11 @@ static int between_gaps(td_tensor_list *list, td_tensor *values, const td_ragged
     td_tensor_list all = {0};
     int status = !sizes ? -1 : td_tensor_list_new(list, count);
     ordered &= status == 0 && at <= values->sizes[dim];
-    if (ordered)
+    for (int64_t i = 0; i < count && status == 0; i++)
+        if (r->starts[i] + r->counts[i] > values->sizes[dim])
+            status = td_error(TD_E_RUNTIME, "unbind(): nested tensor offsets and lengths do not match ragged_idx dimension: component %" PRId64
+                              " ends at %" PRId64 ", of %" PRId64, i, r->starts[i] + r->counts[i], values->sizes[dim]);
+    if (ordered && status == 0)
         status = td_split_with_sizes(&all, values, 2 * count + 1, sizes, dim);
     td_mem_free(sizes, room);
     for (int64_t i = 0; i < count && status == 0; i++)
@@ -447,6 +451,19 @@ static int per_component(const td_op *op, td_frame *f, td_tensor *like, bool bro
             status = -1;
             break;
         }
+        int64_t own[TD_MAX_DIMS];
+        for (int i = 0; i < one.count && td_is_jagged(like); i++) {         /* sizes that name the ragged one: the component's */
+            td_value *v = &one.values[i];
+            if (v->kind != TD_VALUE_INTS || v->count > TD_MAX_DIMS)
+                continue;
+            bool named = false;
+            for (int d = 0; d < v->count; d++) {
+                const bool symbol = td_size_is_symbol(v->ints[d]);
+                own[d] = symbol ? td_nested_of(like)->ragged->counts[done] : v->ints[d];
+                named |= symbol;
+            }
+            v->ints = named ? own : v->ints;
+        }
         for (int i = 0; i < parts.n; i++)
             *member(&one, parts.all[i].argument, parts.all[i].member) = parts.all[i].parts.items[done];
         status = td_op_call(op, one.values, all + done * n);
@@ -518,9 +535,48 @@ static int strided_operands(const td_op *op, td_frame *f, const td_tensor *like)
     return 0;
 }
 
+/* Whether `like` is the only nested operand. */
+static bool only_nested(td_frame *f, const td_tensor *like)
+{
+    td_tensor **x;
+    for (int i = 0; i < f->count; i++)
+        for (int k = 0; (x = member(f, i, k)); k++)
+            if (is_tensor(*x) && *x != like && td_is_nested(*x))
+                return false;
+    return true;
+}
+
+/* What an operator gives for each element of the strided layout, be it a vector (embedding). */
+static td_tensor *extend(td_tensor *x, void *context)
+{
+    td_tensor *like = context;
+    const td_tensor *of = td_nested_of(like)->sizes;
+    if (x->ndim == 1)
+        return td_nested_packed(x, like, 0);
+    const int64_t ndim = of->sizes[1], more = x->ndim - 1;
+    TD_AUTO td_tensor *sizes = td_empty(2, (int64_t[]){of->sizes[0], ndim + more}, TD_I64), *flat = td_reshape(x, 1, (int64_t[]){x->numel});
+    if (!sizes || !flat)
+        return NULL;
+    for (int64_t i = 0; i < of->sizes[0]; i++) {
+        int64_t *to = (int64_t *)sizes->data + i * (ndim + more);
+        memcpy(to, td_nested_sizes(like, i), sizeof *to * (size_t)ndim);
+        memcpy(to + ndim, x->sizes + 1, sizeof *to * (size_t)more);
+    }
+    return td__nested_of_sizes(flat, sizes);
+}
+
 static int on_values(const td_op *op, td_frame *f, td_tensor *like, td_value *results)
 {
     packing as = {like, td_nested_of(like)->dim};
+    td_symbol_text text;
+    for (int i = 0; i < f->count && op->info.flags & TD_OP_POINTWISE; i++)
+        if (f->values[i].kind == TD_VALUE_SCALAR && f->values[i].scalar.kind == TD_SCALAR_INT && td_size_is_symbol(f->values[i].scalar.i))
+            return td_error(TD_E_RUNTIME, "NestedTensor %s: invalid argument %s", op->info.name, td_symbol_str(f->values[i].scalar.i, text));
+    if (!td_is_jagged(like) && !(op->info.flags & TD_OP_POINTWISE) && only_nested(f, like)) {
+        if (to_values(op, f, like, false) || td_op_call(op, f->values, results))
+            return -1;
+        return map_results(op, results, extend, like);
+    }
     if (!td_is_jagged(like) && !on_buffers(f, like))
         return strided_operands(op, f, like) ? -1 : per_component(op, f, like, true, 0, JOIN_COMPONENTS, results);
     if (to_values(op, f, like, op->info.flags & TD_OP_POINTWISE) || td_op_call(op, f->values, results))
@@ -576,6 +632,9 @@ static int on_strided_rows(const td_op *op, td_frame *f, td_tensor *like, td_val
 {
     regrouping g = {like, common_dims(like)};
     td_tensor **x;
+    for (int i = 0; i < f->count && like->numel; i++)
+        if (f->values[i].kind == TD_VALUE_INTS && f->values[i].count > g.common)
+            return td_error(TD_E_RUNTIME, "%s: normalized_shape extends into irregular dimensions for the nested tensor", op->info.name);
     if (!rows_in_common(f, like, g.common))
         return strided_operands(op, f, like) ? -1 : per_component(op, f, like, false, 0, JOIN_COMPONENTS, results);
     int64_t sizes[TD_MAX_DIMS] = {-1};
@@ -589,11 +648,32 @@ static int on_strided_rows(const td_op *op, td_frame *f, td_tensor *like, td_val
     return td_op_call(op, f->values, results) ? -1 : map_results(op, results, regroup, &g);
 }
 
+/* Whether sizes at the end of a jagged tensor, which a call names, reach its ragged dimension: then each component is called with its own. */
+static int names_ragged(const td_op *op, td_frame *f, const td_tensor *like)
+{
+    const td_nested *n = td_nested_of(like);
+    for (int i = 0; i < f->count; i++) {
+        if (f->values[i].kind != TD_VALUE_INTS || f->values[i].count < like->ndim - n->dim)
+            continue;
+        if (like->ndim <= 2)
+            return td_error(TD_E_RUNTIME, "%s(): not supported for NestedTensor objects with 2 or fewer dimensions", op->info.name);
+        if (f->values[i].count >= like->ndim)
+            return td_error(TD_E_RUNTIME, "%s(): not supported when normalizing over the batch dimension for NestedTensor", op->info.name);
+        if (n->ragged->lengths)
+            return td_error(TD_E_RUNTIME, "%s(): not supported where lengths is not None if operating on the ragged dimension for NestedTensor", op->info.name);
+        return 1;
+    }
+    return 0;
+}
+
 static int on_rows(const td_op *op, td_frame *f, td_tensor *like, td_value *results)
 {
     packing as = {like, td_nested_of(like)->dim};
     if (!td_is_jagged(like))
         return on_strided_rows(op, f, like, results);
+    const int ragged = names_ragged(op, f, like);
+    if (ragged)
+        return ragged < 0 ? -1 : per_component(op, f, like, false, as.dim, JOIN_COMPONENTS, results);
     if (as.dim == like->ndim - 1 && as.dim > 1)
         return td_error(TD_E_RUNTIME, "%s(): not supported for NestedTensor on ragged dim", op->info.name);
     if (to_values(op, f, like, false) || td_op_call(op, f->values, results))
@@ -609,8 +689,10 @@ static int along_dims(const td_op *op, td_frame *f, td_tensor *like, td_value *r
     packing as = {like, td_nested_of(like)->dim};
     if (inner_dims(f, op, like, &d))
         return -1;
+    if (d.batch && !td_is_jagged(like))
+        return td_error(TD_E_RUNTIME, "Cannot apply %s across nested dimension 0", op->info.name + (*op->info.name == '_'));
     if (d.batch)
-        return refuse_dim(op, "not supported for NestedTensor on dim=0");
+        return refuse_dim(op, "not supported for NestedTensor on dim=0 (not supported when reducing across the batch dimension for NestedTensor)");
     if (!td_is_jagged(like) || d.ragged)
         return strided_operands(op, f, like) ? -1 : per_component(op, f, like, false, as.dim, JOIN_COMPONENTS, results);
     if (to_values(op, f, like, false) || td_op_call(op, f->values, results))
@@ -643,7 +725,7 @@ static int reduced(const td_op *op, td_frame *f, td_tensor *like, td_value *resu
     }
     if (!jagged) {
         if (d.batch)
-            return refuse_dim(op, "Cannot reduce over dim 0 of a NestedTensor");
+            return refuse_dim(op, "NestedTensor can only be reduced across the last dimensions, not dimension 0");
         return per_component(op, f, like, false, 0, JOIN_COMPONENTS, results);
     }
     if (d.batch)

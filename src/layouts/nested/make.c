@@ -9,9 +9,9 @@ static int check_ranks(int64_t n, td_tensor *const *list)
     for (int64_t i = 0; i < n; i++) {
         if (td_has_layout(list[i]))
             return td_error(TD_E_RUNTIME, "nested tensors are made of strided tensors");
-        if (list[i]->ndim != list[0]->ndim)
+        if (i && list[i]->ndim != list[i - 1]->ndim)
             return td_error(TD_E_RUNTIME, "All Tensors given to nested_tensor must have the same dimension. Found dimension %d for Tensor at index %" PRId64
-                            " and dimension %d for Tensor at index 0.", list[i]->ndim, i, list[0]->ndim);
+                            " and dimension %d for Tensor at index %" PRId64 ".", list[i]->ndim, i, list[i - 1]->ndim, i - 1);
     }
     return 0;
 }
@@ -66,7 +66,7 @@ td_tensor *td_jagged_of_list(int64_t n, td_tensor *const *list)
     TD_AUTO td_tensor *values = td_cat(n, list, dim);
     td_ragged *r = values ? td_ragged_of_counts(n, counts, values->device) : NULL;
     td_mem_free(counts, sizeof *counts * (size_t)n);
-    td_tensor *x = r ? td__nested_of_jagged(values, r->offsets, TD_NONE, dim + 1, NULL, NULL) : NULL;
+    td_tensor *x = r ? td__nested_of_jagged(values, r->offsets, TD_NONE, dim + 1, &r->shortest, &r->longest) : NULL;
     td_ragged_release(r);
     return x;
 }
@@ -239,6 +239,37 @@ td_tensor *td_op__nested_from_padded(td_tensor *padded, td_tensor *sizes, bool f
     td_tensor *made = status == 0 ? td_nested_of_list(list.count, list.items) : NULL;
     td_tensor_list_release(&list);
     return made;
+}
+
+td_tensor *td_op__nested_from_padded_and_nested_example(td_tensor *padded, td_tensor *nt_example)
+{
+    TD_AUTO td_tensor *sizes = td__nested_tensor_size(nt_example);
+    return td__nested_from_padded(padded, sizes, false);
+}
+
+/* The kernels of PyTorch under the names of theirs, for one ragged dimension. */
+td_tensor *td_op__jagged_to_padded_dense_forward(td_tensor *values, int64_t n_offsets, td_tensor *const *offsets, int64_t n_max_lengths,
+                                                 const int64_t *max_lengths, double padding_value)
+{
+    if (n_offsets != 1 || n_max_lengths != 1)
+        return td_fail(TD_E_RUNTIME, "_jagged_to_padded_dense_forward(): only a single jagged dim is supported for now");
+    int64_t sizes[TD_MAX_DIMS];
+    TD_AUTO td_tensor *x = td__nested_of_jagged(values, offsets[0], TD_NONE, 1, NULL, NULL);
+    if (!x)
+        return NULL;
+    memcpy(sizes, x->sizes, sizeof *sizes * x->ndim);
+    sizes[1] = td_nested_of(x)->ragged->longest > max_lengths[0] ? td_nested_of(x)->ragged->longest : max_lengths[0];
+    TD_AUTO td_tensor *whole = td_to_padded_tensor(x, padding_value, x->ndim, sizes);
+    return td_narrow(whole, 1, 0, max_lengths[0]);
+}
+
+td_tensor *td_op__padded_dense_to_jagged_forward(td_tensor *dense, int64_t n_offsets, td_tensor *const *offsets, const int64_t *total_L)
+{
+    (void)total_L;
+    if (n_offsets != 1)
+        return td_fail(TD_E_RUNTIME, "_padded_dense_to_jagged_forward(): only a single jagged dim is supported for now");
+    TD_AUTO td_tensor *x = td__nested_from_padded_tensor(dense, offsets[0], dense, 1, TD_NONE, TD_NONE, NULL);
+    return x ? td_nested_unpacked(x) : NULL;
 }
 
 /* ---- masks */

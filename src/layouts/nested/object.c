@@ -48,7 +48,8 @@ void td_ragged_release(td_ragged *r)
 
 static bool same_memory(const td_tensor *a, const td_tensor *b)
 {
-    return !a || !b ? a == b : a->data == b->data && a->numel == b->numel && a->dtype == b->dtype && a->device.type == b->device.type &&
+    return !a || !b ? a == b : a->device.type == TD_META || b->device.type == TD_META ? a->storage == b->storage && a->data == b->data :
+                               a->data == b->data && a->numel == b->numel && a->dtype == b->dtype && a->device.type == b->device.type &&
                                a->device.index == b->device.index && (a->numel == 0 || a->strides[0] == b->strides[0]);
 }
 
@@ -246,7 +247,7 @@ td_tensor *td_nested_new(td_tensor *buffer, td_tensor *sizes)
     if (!n)
         return NULL;
     *n = (td_nested){.values = part(buffer), .sizes = part(sizes)};
-    td_tensor *x = n->values && n->sizes ? td_tensor_with_layout(strided_layout(), n, ndim + (count > 0 || ndim > 0), outer, (td_dtype)buffer->dtype,
+    td_tensor *x = n->values && n->sizes ? td_tensor_with_layout(strided_layout(), n, ndim + 1, outer, (td_dtype)buffer->dtype,
                                                                   buffer->device) : NULL;
     if (!x)
         destroy(n);

@@ -21,8 +21,14 @@ static int products(td_tensor_list *list, td_tensor *a, td_tensor *b, int64_t co
     const bool one_left = shared && !td_is_nested(a), one_right = shared && !td_is_nested(b);
     int status = (one_left || members(&left, a) == 0) && (one_right || members(&right, b) == 0) ? td_tensor_list_new(list, count) : -1;
     const bool made = status == 0;
-    for (int64_t i = 0; i < count && status == 0; i++)
-        status = (list->items[i] = td_matmul(one_left ? a : left.items[i], one_right ? b : right.items[i])) ? 0 : -1;
+    for (int64_t i = 0; i < count && status == 0; i++) {
+        td_tensor *x = one_left ? a : left.items[i], *y = one_right ? b : right.items[i];
+        if (x->ndim == 2 && y->ndim == 2 && x->sizes[1] != y->sizes[0])
+            status = td_error(TD_E_RUNTIME, "%" PRId64 "-th nested matrices in batch cannot be multiplied (%" PRId64 "x%" PRId64 " and %" PRId64 "x%" PRId64 ")",
+                              i, x->sizes[0], x->sizes[1], y->sizes[0], y->sizes[1]);
+        else
+            status = (list->items[i] = td_matmul(x, y)) ? 0 : -1;
+    }
     td_tensor_list_release(&left), td_tensor_list_release(&right);
     if (status && made)
         td_tensor_list_release(list);
@@ -70,7 +76,8 @@ td_tensor *td_nested_matmul(td_tensor *self, td_tensor *other)
         return td_fail(TD_E_RUNTIME, "Expected both to be nested, but got a %s self and %s other", like == self ? "nested" : "non-nested",
                        like == self ? "non-nested" : "nested");
     if (like->ndim < 3 || (both && other->ndim != self->ndim))
-        return td_fail(TD_E_RUNTIME, "matmul: For nested tensors, only inputs with >= 3 dims are currently supported. number of input dims: %d", like->ndim);
+        return td_fail(TD_E_RUNTIME, "matmul: For nested tensors, only inputs with >= 3 dims are currently supported. 1st input has rank: %d, 2nd input has rank: %d",
+                       self->ndim, other->ndim);
     if (both && td_nested_count(self) != td_nested_count(other))
         return td_fail(TD_E_RUNTIME, "matmul: Expected size for the 1st dimension of 2nd input tensor to be: %" PRId64 " but got: %" PRId64 ".",
                        td_nested_count(self), td_nested_count(other));
@@ -107,7 +114,10 @@ td_tensor *td_nested_scaled_dot_product_attention(td_tensor *query, td_tensor *k
 {
     if (!td_is_nested(query) || !td_is_nested(key) || !td_is_nested(value))
         return td_fail(TD_E_RUNTIME, "scaled_dot_product_attention: Expected query, key, and value to all be nested or all be strided");
-    if (query->ndim != 4 || key->ndim != 4 || value->ndim != 4)
+    if (td_is_some(mask) && !td_is_jagged(query))
+        return td_fail(TD_E_RUNTIME, "scaled_dot_product_attention of nested tensors: not supported when an explicit attn_mask is set");
+    const bool flat = !td_is_jagged(query) && query->ndim == 3 && key->ndim == 3 && value->ndim == 3;       /* without heads */
+    if (!flat && (query->ndim != 4 || key->ndim != 4 || value->ndim != 4))
         return td_fail(TD_E_VALUE, "Expected query, key, and value to all be 4 dimensional, but got Query dim: %d, Key dim: %d and Value dim: %d instead.",
                        query->ndim, key->ndim, value->ndim);
     if (td_is_some(mask))

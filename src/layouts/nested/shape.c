@@ -109,6 +109,12 @@ td_tensor *td_nested_unsqueeze(td_tensor *self, int64_t dim)
     return td_nested_packed(more, self, ragged_dim(self) + (d <= ragged_dim(self)));
 }
 
+td_tensor *td_nested_squeeze(td_tensor *self)
+{
+    (void)self;
+    return td_fail(TD_E_RUNTIME, "For nested tensors, squeeze without the dim argument is not supported: name the dimension");
+}
+
 static td_tensor *squeezed(td_tensor *x, void *dim) { return td_squeeze_dim(x, *(int64_t *)dim); }
 td_tensor *td_nested_squeeze_dim(td_tensor *self, int64_t dim)
 {
@@ -116,6 +122,8 @@ td_tensor *td_nested_squeeze_dim(td_tensor *self, int64_t dim)
     int64_t inner = d - 1;
     if (d < 0)
         return NULL;
+    if (d == 0 && !td_is_jagged(self))
+        return td_fail(TD_E_RUNTIME, "For nested tensors, squeezing dimension 0 is not supported at the moment if you need this feature");
     if (d == 0 || (td_is_jagged(self) && d == ragged))
         return td_fail(TD_E_RUNTIME, "squeeze(): not supported for NestedTensor on %s", d == 0 ? "dim=0" : "ragged dim");
     if (self->sizes[d] != 1)
@@ -163,6 +171,8 @@ static int inner_sizes(const char *op, const td_tensor *self, int64_t n, const i
 static td_tensor *seen_as(const char *op, td_tensor *self, int64_t n, const int64_t *size)
 {
     ints inner = {.n = n - 1};
+    if (n < 1 && !td_is_jagged(self))
+        return td_fail(TD_E_RUNTIME, "shape '[]' is invalid for a nested tensor");
     if (!td_is_jagged(self)) {
         if (n < 1 || n >= TD_MAX_DIMS || (size[0] != self->sizes[0] && size[0] != -1))
             return td_fail(TD_E_RUNTIME, "%s: For now nested %s cannot change the implicit batch dimension", op, op);
@@ -179,6 +189,7 @@ static td_tensor *seen_as(const char *op, td_tensor *self, int64_t n, const int6
 }
 td_tensor *td_nested_view(td_tensor *self, int64_t n, const int64_t *size) { return seen_as("view", self, n, size); }
 td_tensor *td_nested_reshape(td_tensor *self, int64_t n, const int64_t *shape) { return seen_as("reshape", self, n, shape); }
+td_tensor *td_nested__unsafe_view(td_tensor *self, int64_t n, const int64_t *size) { return seen_as("view", self, n, size); }
 
 td_tensor *td_nested_expand_to(td_tensor *self, int64_t n, const int64_t *size, bool implicit)
 {
@@ -282,9 +293,9 @@ td_tensor *td_nested_slice_tensor(td_tensor *self, int64_t dim, const int64_t *s
 }
 
 /* Parts of a dimension behind the batch, one by one. */
-static int parts_of(td_tensor_list *results, td_tensor *self, int64_t chunks, int d)
+static int parts_of(td_tensor_list *results, td_tensor *self, int64_t step, int64_t if_empty, int d)
 {
-    const int64_t size = self->sizes[d], step = size ? (size - 1) / chunks + 1 : 1, n = size ? (size - 1) / step + 1 : chunks;
+    const int64_t size = self->sizes[d], n = size ? (size - 1) / step + 1 : if_empty;
     if (td_tensor_list_new(results, n))
         return -1;
     for (int64_t i = 0; i < n; i++) {
@@ -295,6 +306,18 @@ static int parts_of(td_tensor_list *results, td_tensor *self, int64_t chunks, in
         }
     }
     return 0;
+}
+
+int td_nested_split_tensor(td_tensor_list *results, td_tensor *self, int64_t split_size, int64_t dim)
+{
+    const int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return -1;
+    if (d == 0 || td_size_is_symbol(self->sizes[d]))
+        return td_error(TD_E_RUNTIME, "split(): not supported for NestedTensor on %s", d == 0 ? "dim=0" : "ragged dim");
+    if (split_size < 0 || (split_size == 0 && self->sizes[d]))
+        return td_error(TD_E_RUNTIME, "split expects split_size be non-negative, but got split_size=%" PRId64, split_size);
+    return parts_of(results, self, split_size ? split_size : 1, 1, d);
 }
 
 int td_nested_chunk(td_tensor_list *results, td_tensor *self, int64_t chunks, int64_t dim)
@@ -308,7 +331,7 @@ int td_nested_chunk(td_tensor_list *results, td_tensor *self, int64_t chunks, in
     if (td_size_is_symbol(self->sizes[d]))
         return td_error(TD_E_RUNTIME, "chunk(): not supported for NestedTensor on ragged dim");
     if (d > 0)
-        return parts_of(results, self, chunks, d);
+        return parts_of(results, self, self->sizes[d] ? (self->sizes[d] - 1) / chunks + 1 : 1, chunks, d);
     if (!td_is_jagged(self))
         return td_error(TD_E_RUNTIME, "Chunk for nested tensors is currently only supported for the last dimension.");
     const int64_t step = count ? (count - 1) / chunks + 1 : 1, n = count ? (count - 1) / step + 1 : 0;
@@ -366,9 +389,11 @@ td_tensor *td_nested_cat(int64_t n, td_tensor *const *tensors, int64_t dim)
     int status = 0;
     for (int64_t i = 0; i < n && status == 0; i++) {
         td_tensor *x = tensors[i];
-        if (td_is_jagged(like) && d == ragged_dim(like))
+        if (!td_is_nested(x))
+            status = td_error(TD_E_RUNTIME, "cat(): expected each tensor in given list to be nested.");
+        else if (td_is_jagged(like) && d == ragged_dim(like))
             status = td_error(TD_E_RUNTIME, "cat(): not supported for NestedTensor on ragged dim");
-        else if (!td_is_nested(x) || td_is_jagged(x) != td_is_jagged(like) || td_nested_count(x) != td_nested_count(like) ||
+        else if (td_is_jagged(x) != td_is_jagged(like) || td_nested_count(x) != td_nested_count(like) ||
                  (td_is_jagged(x) && (td_nested_of(x)->ragged != td_nested_of(like)->ragged || ragged_dim(x) != ragged_dim(like))))
             status = td_error(TD_E_RUNTIME, "cat(): tensors of shapes %s and %s don't have the same structure", td_shape_str(like->ndim, like->sizes, one),
                               td_shape_str(x->ndim, x->sizes, two));

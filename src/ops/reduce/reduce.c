@@ -383,6 +383,12 @@ static int all_true(bool *result, td_tensor *bools)
 }
 
 /* Other sizes are unequal without a look at the elements. */
+int td_op_is_same_size(bool *result, td_tensor *self, td_tensor *other)
+{
+    *result = self->ndim == other->ndim && !memcmp(self->sizes, other->sizes, sizeof *self->sizes * self->ndim);
+    return 0;
+}
+
 int td_op_equal(bool *results, td_tensor *self, td_tensor *other)
 {
     *results = false;

@@ -16,18 +16,25 @@ class NestedTensor(metaclass=_IsJagged):
         return _rebuild_njt({"values": values, "offsets": offsets, "lengths": lengths, **kwargs})
 
 
+def _known(cache):
+    """The least and the greatest length, of what a checkpoint says of them: tensors, whose sizes PyTorch makes them of, or numbers."""
+    for name in ("min_seqlen", "max_seqlen"):
+        length = cache.get(name)
+        yield int(length) if isinstance(length, _C.Tensor) and length.dim() == 0 else length.shape[0] if isinstance(length, _C.Tensor) else length
+
+
 def _rebuild_njt(constructor_kwargs):
     """The tensor of what a checkpoint says of it."""
     values, offsets, lengths = (constructor_kwargs.get(name) for name in ("values", "offsets", "lengths"))
     x = nested_tensor_from_jagged(values.detach() if constructor_kwargs.get("requires_grad") else values, offsets, lengths,
-                                  constructor_kwargs.get("_ragged_idx", 1))
+                                  constructor_kwargs.get("_ragged_idx", 1), *_known(constructor_kwargs.get("_metadata_cache") or {}))
     return x.requires_grad_() if constructor_kwargs.get("requires_grad") else x
 
 
 def reduce(x):
     """(function, arguments) that make a jagged tensor again."""
     return _rebuild_njt, ({"values": x.detach().values(), "offsets": x.offsets(), "lengths": x.lengths(),
-                           "_ragged_idx": _C._operators["_nested_get_ragged_idx"](x), "_metadata_cache": {}, "requires_grad": x.requires_grad},)
+                           "_ragged_idx": _C._operators["_nested_get_ragged_idx"](x), "_metadata_cache": x._metadata_cache, "requires_grad": x.requires_grad},)
 
 
 def jagged_from_list(tensors, offsets, dtype=None, device=None):
