@@ -30,6 +30,8 @@ enum {
                                                     fallback on TD_KEY_PARTS has each call before autograd has */
     TD_LAYOUT_SHOWN_STRIDED = 8,                 /* Python's .layout says strided */
     TD_LAYOUT_STRIDES = 16,                       /* tensors have a storage and strides, and fields besides: views need no kernels */
+    TD_LAYOUT_RECORDS = 32,                       /* of an operator that is made of others its kernel comes before the body where gradients
+                                                    are recorded, too: it calls operators that have gradients */
 };
 
 /* Members after `name` may be NULL.  `parts` and `from_parts` go together; from them follow printing, pickling, conversion to other

@@ -367,6 +367,13 @@ static PyObject *is_quantized(PyObject *self, void *unused)
     const td_dtype dtype = td_tensor_dtype(td_py_x(self));
     return PyBool_FromLong(dtype >= TD_QI8 && dtype <= TD_QU2X4);
 }
+/* The layout has a number once its library is loaded. */
+static PyObject *is_mkldnn(PyObject *self, void *unused)
+{
+    (void)unused;
+    const int layout = td_py_layout_of(self);
+    return layout < 0 ? NULL : PyBool_FromLong(layout >= TD_LAYOUTS_KNOWN && strcmp(td_layout_name(layout), "_mkldnn") == 0);
+}
 #define IS_DEVICE(name, kind) {name, is_device, NULL, NULL, &(KindCheck){name, kind}}
 #define IS_LAYOUT(name, kind) {name, is_layout, NULL, NULL, &(KindCheck){name, kind}}
 GETTER(__array_priority__)
@@ -429,7 +436,7 @@ PyGetSetDef td_py_getset[] = {
     IS_LAYOUT("is_sparse", TD_SPARSE_COO),
     IS_LAYOUT("is_sparse_csr", TD_SPARSE_CSR),
     {"is_quantized", is_quantized, NULL, NULL, NULL},
-    IS_DEVICE("is_mkldnn", -1),
+    {"is_mkldnn", is_mkldnn, NULL, "Whether its layout is mkldnn.", NULL},
     {"is_nested", is_nested, NULL, NULL, NULL},
     IS_DEVICE("is_xla", -1),
     IS_DEVICE("is_xpu", -1),

@@ -107,6 +107,8 @@ _WRITTEN.update({name: "jit" for name in ("ScriptModule", "ScriptFunction", "Scr
 _WRITTEN.update({name: "_numbers" for name in (
     "set_float32_matmul_precision", "get_float32_matmul_precision", "sym_int", "sym_float", "sym_not", "sym_ite", "sym_max",
     "sym_min", "sym_sum", "sym_sqrt", "eig", "symeig", "solve", "lstsq", "matrix_rank")})
+_WRITTEN.update({name: "_onednn" for name in ("_mkldnn", "mkldnn_convolution", "mkldnn_max_pool2d", "mkldnn_max_pool3d", "mkldnn_adaptive_avg_pool2d",
+                                              "_mkldnn_reshape", "_mkldnn_transpose", "_mkldnn_transpose_")})
 # These take any number of tensors, or more than tensors, although there are operators of their names.
 for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",
               "atleast_3d", "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "chain_matmul",

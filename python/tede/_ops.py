@@ -34,6 +34,9 @@ class _OpNamespace(types.ModuleType):
         if self.name == "quantized":
             from tede._quantized import OPERATORS
             return OPERATORS.get(name)
+        if self.name == "mkldnn" or "mkldnn" in name:
+            from tede._onednn import operator
+            return operator(self.name, name)
         if self.name not in ("aten", "prim"):
             return None
         from tede._metadata import packet

@@ -363,6 +363,8 @@ def map_(self, tensor, callable):
 
 @method
 def new(self, *args, **kwargs):
+    if self.is_mkldnn:
+        raise RuntimeError("new(): expected a strided or sparse tensor, but got one of the mkldnn layout")
     if kwargs.get("device") is not None:
         if len(args) == 1 and isinstance(args[0], Tensor):
             raise RuntimeError("Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use "
@@ -603,11 +605,17 @@ def _lacks(name, what):
 
 
 for _name, _what in (
-        ("to_mkldnn", "no opaque layouts"),
         ("ipu", "no such device"), ("mtia", "no such device"),
         ("xpu", "no such device")):
     _lacks(_name, _what)
 del _name, _what
+
+
+@method
+def to_mkldnn(self, dtype=None):
+    """The same elements in the mkldnn layout, in which oneDNN computes: pip install 'tede[onednn]'."""
+    from tede._onednn import to_mkldnn
+    return to_mkldnn(self, dtype)
 
 
 @method

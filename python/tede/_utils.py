@@ -195,6 +195,10 @@ def _rebuild_layout_tensor(layout, size, parts, requires_grad):
     return _C._from_layout_parts(kind, size, parts).requires_grad_(requires_grad)
 
 
+def _rebuild_mkldnn_tensor(dense, requires_grad):
+    return dense.to_mkldnn().requires_grad_(requires_grad)
+
+
 def _get_obj_state(obj):
     """What an object's pickle holds beside what it is: what its class says, or its dict and its slots."""
     import copyreg
@@ -235,6 +239,8 @@ def _reduce_tensor(x):
         from tede.nested._internal.nested_tensor import reduce
         return reduce(x)
     if x.layout is not _C.strided:
+        if x.is_mkldnn:                     # whose order in memory is the machine's affair
+            return _rebuild_mkldnn_tensor, (x.detach().to_dense(), x.requires_grad)
         if x.layout not in (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc):
             parts = tuple((name, part) for name, part, _ in _C._layout_parts(x))
             return _rebuild_layout_tensor, (str(x.layout).rpartition(".")[2], tuple(x.size()), parts, x.requires_grad)

@@ -118,7 +118,8 @@ def _get_allowed_globals():
             "torch.storage.UntypedStorage": _storage.UntypedStorage, "torch.UntypedStorage": _storage.UntypedStorage,
             "torch.storage.TypedStorage": _storage.TypedStorage})
         for name in ("_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2",
-                     "_rebuild_tensor_v3", "_rebuild_sparse_tensor", "_rebuild_layout_tensor", "_rebuild_nested_tensor", "_rebuild_qtensor",
+                     "_rebuild_tensor_v3", "_rebuild_sparse_tensor", "_rebuild_layout_tensor", "_rebuild_mkldnn_tensor",
+                     "_rebuild_nested_tensor", "_rebuild_qtensor",
                      "_rebuild_meta_tensor_no_storage",
                      "_rebuild_device_tensor_from_numpy", "_rebuild_device_tensor_from_cpu_tensor", "_rebuild_wrapper_subclass"):
             _table["torch._utils." + name] = getattr(_utils, name)

@@ -177,6 +177,13 @@ static td_kernel own_kernel(const td_op *op, int slot)
     return kernel;
 }
 
+static bool layout_records(td_keyset keys)
+{
+    const td_keyset layouts = keys & TD_KEYS_LAYOUTS;
+    const td_layout_kind *kind = layouts ? td_layout_of_key(63 - __builtin_clzll(layouts)) : NULL;
+    return kind && kind->flags & TD_LAYOUT_RECORDS;
+}
+
 td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
 {
     for (;;) {
@@ -237,6 +244,8 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
                         space, op->info.name, *op->info.overload ? "." : "", op->info.overload, slot_title(slot, where, sizeof where));
             return NULL;
         }
+        if ((slot == TD_SLOT_AUTOGRAD || slot == TD_SLOT_FORWARD) && op->info.flags & TD_OP_COMPOSITE && !layout_records(*keys))
+            return op->composite;
         *keys &= ~TD_KEYSET(slot + TD_KEY_AROUND);   /* nothing to say: the next key */
     }
 }
@@ -456,6 +465,11 @@ int td_op_set_boxed(td_op *op, int slot, td_boxed_kernel *kernel, void *context)
             op->boxed[slot]->under = under->under;
         if (status == 0 && place && (kernel || covers))
             __atomic_store_n(place, kernel ? op->from_boxed : below, __ATOMIC_RELEASE);
+        /* The body of an operator that is made of others stands at Autograd as a short cut: there the layout is looked at from now on. */
+        const bool of_layout = slot >= td_key_slot(TD_KEY_DENSE + 1, 0) && slot < TD_SLOTS;
+        for (int around = TD_SLOT_AUTOGRAD; of_layout && op->composite && around <= TD_SLOT_FORWARD; around++)
+            if (op->kernels[around] == op->composite && layout_records(TD_KEYSET(TD_KEY_DENSE + (slot - 16) / TD_DEVICE_TYPES)))
+                __atomic_store_n(&op->kernels[around], NULL, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&table_lock);
     return status;

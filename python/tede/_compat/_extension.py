@@ -126,6 +126,8 @@ def operator(name):
     """Operators of torch._C._nn and torch._C._linalg that aren't there: functions that say so."""
     if name == "_parse_to":
         return importlib.import_module("tede.nn.modules.module")._parse_to
+    if name.startswith("mkldnn_"):
+        return getattr(importlib.import_module("tede._onednn"), name)
     found = None if name.startswith("__") else stand_in("_VF", name)
     if found is None:
         raise AttributeError(f"there is no operator '{name}'")

@@ -141,8 +141,14 @@ cudnn = _module("cudnn", "Convolutions on the device \"cuda\".", benchmark_limit
                 version=_cudnn_version, is_acceptable=_cudnn_acceptable, conv=_Values(fp32_precision="none"), rnn=_Values(fp32_precision="none"),
                 _bits={"enabled": (16, True), "benchmark": (32, False), "deterministic": (64, False), "allow_tf32": (8, False)})
 _flags_of(cudnn, ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32"))
-mkldnn = _module("mkldnn", "oneDNN isn't used.", enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none",
-                 is_available=_false, is_acl_available=_false, VERBOSE_OFF=0, VERBOSE_ON=1, VERBOSE_ON_CREATION=2,
+def _onednn_available():
+    from tede._onednn import is_available
+    return is_available()
+
+
+mkldnn = _module("mkldnn", "oneDNN, which tensors of the mkldnn layout are for; strided ones are computed without it.", enabled=True,
+                 deterministic=False, allow_tf32=True, fp32_precision="none", is_available=_onednn_available, is_acl_available=_false,
+                 VERBOSE_OFF=0, VERBOSE_ON=1, VERBOSE_ON_CREATION=2,
                  matmul=_Values(fp32_precision="none"), conv=_Values(fp32_precision="none"))
 _flags_of(mkldnn, ("enabled", "deterministic", "allow_tf32"))
 cpu = _module("cpu", "The processor.", get_cpu_capability=lambda: {"v2": "DEFAULT", "v3": "AVX2", "v4": "AVX512"}.get(

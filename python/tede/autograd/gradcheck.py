@@ -399,6 +399,18 @@ def _check(func, inputs, o):
         _check_undefined(func, inputs, wanted)
 
 
+def _without_mkldnn(func, inputs):
+    """(function of strided tensors, those): elements of the mkldnn layout can't be changed one by one."""
+    of_layout = [isinstance(x, tede.Tensor) and x.is_mkldnn for x in inputs]
+
+    def converted(*inputs):
+        results = func(*(x.to_mkldnn() if is_mkldnn else x for x, is_mkldnn in zip(inputs, of_layout)))
+        if any(isinstance(y, tede.Tensor) and y.is_mkldnn for y in _as_tuple(results)):
+            raise ValueError("MKLDNN output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck.")
+        return results
+    return converted, tuple(x.detach().to_dense().requires_grad_(x.requires_grad) if is_mkldnn else x for x, is_mkldnn in zip(inputs, of_layout))
+
+
 def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
               check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False, check_batched_forward_grad=False,
               check_forward_ad=False, check_backward_ad=True, fast_mode=False, masked=None):
@@ -410,6 +422,9 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     options = dict(locals())
+    if any(isinstance(x, tede.Tensor) and x.is_mkldnn for x in _as_tuple(inputs)):
+        del options["func"], options["inputs"]
+        return gradcheck(*_without_mkldnn(func, _as_tuple(inputs)), **options)
     if any(isinstance(x, tede.Tensor) and x.requires_grad and x.layout is not tede.strided for x in _as_tuple(inputs)):
         from tede.sparse import as_sparse_gradcheck
         if any(y.layout is not tede.strided for y in _outputs(func, _as_tuple(inputs))):

@@ -2,7 +2,7 @@
 _SUBMODULES = frozenset((
     "data", "checkpoint", "hooks", "_pytree", "_python_dispatch", "_contextlib", "dlpack", "tensorboard", "benchmark",
     "cpp_extension", "model_zoo", "flop_counter", "collect_env", "serialization", "backend_registration", "weak", "deterministic",
-    "_dtype_abbrs", "_foreach_utils", "_import_utils", "_mode_utils", "module_tracker",
+    "_dtype_abbrs", "_foreach_utils", "_import_utils", "_mode_utils", "module_tracker", "mkldnn",
 ))
 
 
