@@ -184,6 +184,10 @@ def main():
         losses.append(loss)
         print(f"{name:<10} {8 * made.bytes_per_token() / number:5.2f} {loss:8.4f} {loss - losses[0]:+8.4f}  {path}", flush=True)
 
+    seen = [tokenizer.decode(window.tolist()).encode() for window in validation]
+    per_byte = losses[0] * validation.numel() / sum(map(len, seen))
+    print(f"that is {per_byte:.3f} nats per byte; guessing each byte from the one before it has {gpt.bigram_loss(text.encode(), seen):.3f}")
+
     path = os.path.join(options.folder, options.chat_format + ".gguf")
     command = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "chat.py"), path]
     print(f"\n{path} writes:\n", flush=True)
