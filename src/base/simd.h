@@ -32,6 +32,13 @@
 #if defined(__AVX2__)
 #define TD_AVX2
 #endif
+/* Products of bytes that are added in pairs, in 16 bytes: x86's, and those of aarch64. */
+#if defined(__SSSE3__)
+#define TD_SSSE3
+#endif
+#if defined(__aarch64__) && defined(__ARM_NEON)
+#define TD_ARM_VECTORS
+#endif
 #if defined(__F16C__)
 #define TD_CONVERTS_HALVES
 #endif
@@ -132,5 +139,7 @@ static inline void td_copy_string(char *to, const char *from, int64_t bytes)
 #define TD_SIMD_INTRINSICS_HERE
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(TD_ARM_VECTORS)
+#include <arm_neon.h>
 #endif
 #endif

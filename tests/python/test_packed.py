@@ -1,6 +1,7 @@
 """Packed weights: blocks of each format, unpacked as the formats' definitions have it (written here once more, element by element);
 products beside those of unpacked weights; and what a tensor of that layout does besides."""
 import copy
+import functools
 import io
 import math
 import os
@@ -59,12 +60,18 @@ def unpack_mxfp4(d):
     return [(-1 if c & 8 else 1) * values[c & 7] * 2.0 ** (d[0] - 127) for c in nibbles(d[1:])]
 
 
-def unpack_int4(d):
-    return [(c - 8) * brain(d, 0) + brain(d, 2) for at in range(4, len(d), 16) for c in nibbles(d[at:at + 16])]
+def unpack_int4(d, group):
+    """A row: scales and zeros of all groups, then 128 codes in 64 bytes and at last 32 in 16."""
+    k = len(d) * group // (4 + group // 2)
+    codes, out = d[k // group * 4:], []
+    for at in range(0, k // 2, 64):
+        whole = codes[at:at + 64]
+        out += nibbles(whole) if len(whole) == 64 else [c for i in range(0, len(whole), 16) for c in nibbles(whole[i:i + 16])]
+    return [(c - 8) * brain(d, i // group * 4) + brain(d, i // group * 4 + 2) for i, c in enumerate(out)]
 
 
 UNPACK = {
-    "int4_g32": unpack_int4, "int4_g64": unpack_int4, "int4_g128": unpack_int4,
+    **{f"int4_g{group}": functools.partial(unpack_int4, group=group) for group in (32, 64, 128)},
     "q4_0": lambda d: [half(d, 0) * (c - 8) for c in nibbles(d[2:])],
     "q8_0": lambda d: [half(d, 0) * q for q in struct.unpack("32b", d[2:])],
     "q4_k": unpack_q4_k, "q6_k": unpack_q6_k, "mxfp4": unpack_mxfp4,
@@ -87,7 +94,7 @@ def random_blocks(format, count, seed):
     bytes_ = len(blocks_of(tede.zeros(1, size).to_packed(format)))
     data = r.integers(0, 256, (count, bytes_), dtype=numpy.uint8)
     some = r.uniform(-2, 2, (count, 2))
-    if format.startswith("int4"):
+    if format.startswith("int4"):               # of a row of one block
         data[:, :4] = (some.astype(numpy.float32).view(numpy.uint32) >> 16).astype(numpy.uint16).view(numpy.uint8)
     elif format == "q6_k":
         data[:, 208:] = some[:, :1].astype(numpy.float16).view(numpy.uint8)
@@ -107,7 +114,7 @@ def test_blocks_are_unpacked_as_the_format_says(format):
         data, bytes_ = random_blocks(format, count, seed)
         right = [x for at in range(0, len(data), bytes_) for x in UNPACK[format](data[at:at + bytes_])]
         right = numpy.array(right).astype(numpy.float32)
-        for rows in 1, 3, 48:
+        for rows in (48,) if format.startswith("int4") else (1, 3, 48):         # int4's block is a row
             got = from_blocks(data, rows, count // rows * size, format).to_dense().numpy().ravel()
             if format.startswith("int4"):       # rounded after the product and after the sum
                 assert numpy.allclose(got, right, rtol=1e-6, atol=1e-6)
@@ -117,6 +124,24 @@ def test_blocks_are_unpacked_as_the_format_says(format):
 
 def test_nbytes_are_those_of_the_blocks():
     assert [tede.zeros(3, 256).to_packed(format).nbytes for format in ("q4_k", "q8_0", "int8")] == [3 * 144, 3 * 8 * 34, 3 * 320]
+
+
+@pytest.mark.parametrize("group", [32, 64, 128])
+def test_rows_of_int4_of_all_lengths(group):
+    r = numpy.random.default_rng(group)
+    for k in range(group, 1100, group):
+        scales = r.uniform(-2, 2, (3, k // group * 2)).astype(numpy.float32).view(numpy.uint32) >> 16
+        data = numpy.concatenate([scales.astype(numpy.uint16).view(numpy.uint8), r.integers(0, 256, (3, k // 2), dtype=numpy.uint8)], 1)
+        w = from_blocks(data.tobytes(), 3, k, f"int4_g{group}")
+        right = numpy.array([unpack_int4(row.tobytes(), group) for row in data])
+        assert numpy.allclose(w.to_dense().numpy(), right, rtol=1e-6, atol=1e-6)
+        for m in 1, 2, 4, 7:
+            x = r.integers(-127, 128, (m, k)).astype(numpy.float32)
+            x[:, ::32] = 127
+            assert numpy.allclose(F.linear(tede.tensor(x), w).numpy(), x @ right.T, atol=1e-5 * 127 * k)
+        # what was packed here is what was meant
+        again = tede.tensor(right, dtype=tede.float32).to_packed(f"int4_g{group}").to_dense() - w.to_dense()
+        assert (again.norm() / w.to_dense().norm()).item() < .06
 
 
 def test_every_exponent_of_mxfp4():
@@ -181,7 +206,8 @@ def test_activations_that_int8_holds_give_exact_products(format):
 @pytest.mark.parametrize("level", ["v2", "v3", "neon"])
 def test_levels_agree(level):
     """The plain kernels, of processors without dot products of bytes: what they give of exact activations is the exact sum."""
-    names = ["test_activations_that_int8_holds_give_exact_products", "test_blocks_are_unpacked_as_the_format_says",
+    names = ["test_rows_of_int4_of_all_lengths", "test_int8_rows_of_any_length",
+             "test_activations_that_int8_holds_give_exact_products", "test_blocks_are_unpacked_as_the_format_says",
              "test_products_are_those_of_unpacked_weights"]
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"{__file__}::{name}" for name in names)],
                           env={**os.environ, "TEDE_CPU": level}, capture_output=True, text=True)

@@ -48,14 +48,22 @@ static void quantize(int64_t k, const float *x, int run, td_packed_x to)
 
 /* ---- for all formats alike, with what differs as constants: these are expanded for each */
 
-typedef void td_codes(const uint8_t *row, int64_t g, uint8_t *to);
+typedef codes_32 td_codes(const uint8_t *row, int64_t k, int64_t g);
 typedef void td_scales(const uint8_t *row, int64_t k, bool folded, float *scale, float *shift);
 
-INLINE void unpack_group(td_codes *codes, int offset, int run, bool shifts, const uint8_t *row, int64_t g, const float *scale,
+/* Codes without a sign, also of formats whose codes are given with one. */
+INLINE codes_32 unsigned_of(int offset, codes_32 codes)
+{
+    const uint8_t flip = offset == 128 ? 0x80 : 0;
+    return (codes_32){codes.first ^ flip, codes.second ^ flip};
+}
+
+INLINE void unpack_group(td_codes *codes, int offset, int run, bool shifts, const uint8_t *row, int64_t k, int64_t g, const float *scale,
                          const float *shift, float *to)
 {
+    const codes_32 all = unsigned_of(offset, codes(row, k, g));
     uint8_t code[32];
-    codes(row, g, code);
+    memcpy(code, &all, 32);
     for (int part = 0; part < 32 / run; part++) {
         const float d = scale[g * (32 / run) + part], zero = shifts ? shift[g * (32 / run) + part] : 0;
         for (int i = part * run; i < (part + 1) * run; i++)
@@ -74,32 +82,108 @@ INLINE float of_shifts(int offset, bool shifts, int64_t n, const float *scale, c
     return shifts ? total : -(float)offset * total;
 }
 
-/* Plain: for each group the codes once, for all rows of x. */
-INLINE void dot_plain(td_codes *codes, td_scales *scales, int offset, int run, bool shifts, int rows, const uint8_t *w, int64_t row_bytes,
-                      int64_t k, int64_t m, const td_packed_x *x, float *scratch, float *y, int64_t ldy)
+/* Sums of products of bytes, for processors without an instruction for that: bytes are multiplied and added in pairs, which 16 bits hold
+ * as long as codes have no sign and at most seven bits, or the sizes of signed ones meet what takes over their signs.  A vector has the
+ * sums of four neighbours each, or of eight that are two apart; the first half belongs to the first run of 16. */
+#if defined(TD_AVX2)
+typedef __m256 sums_32;
+INLINE sums_32 no_sums(void) { return _mm256_setzero_ps(); }
+INLINE float total(sums_32 x)
 {
-    float *shift = scratch + td_packed_padded(k) / 16;
-    for (int r = 0; r < rows; r++) {
-        const uint8_t *row = w + r * row_bytes;
-        scales(row, k, true, scratch, shift);
-        for (int64_t i = 0; i < m; i++)
-            y[i * ldy + r] = of_shifts(offset, shifts, (k + run - 1) / run, scratch, shift, x[i].sums);
-        for (int64_t g = 0; 32 * g < k; g++) {
-            uint8_t code[32];
-            codes(row, g, code);
-            for (int64_t i = 0; i < m; i++) {
-                const int8_t *q = x[i].q + 32 * g;
-                float total = y[i * ldy + r];
-                for (int part = 0; part < 32 / run; part++) {
-                    int32_t sum = 0;
-                    for (int j = part * run; j < (part + 1) * run; j++)
-                        sum += (int)code[j] * (int)q[j];
-                    total += scratch[g * (32 / run) + part] * ((float)sum * x[i].lanes[8 * g]);
-                }
-                y[i * ldy + r] = total;
-            }
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1)), two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+/* sum += scale * x's scale * codes times q */
+INLINE void add_32(int offset, int run, codes_32 codes, const float *scale, const int8_t *q, const float *lanes, sums_32 *sum)
+{
+    __m256i u = _mm256_set_m128i((__m128i)codes.second, (__m128i)codes.first), s = _mm256_loadu_si256((const __m256i *)q);
+    if (offset == 128)
+        s = _mm256_sign_epi8(s, u), u = _mm256_abs_epi8(u);
+    const __m256 dots = _mm256_cvtepi32_ps(_mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1)));
+    const __m256 d = run == 32 ? _mm256_set1_ps(scale[0]) : _mm256_set_m128(_mm_set1_ps(scale[1]), _mm_set1_ps(scale[0]));
+    *sum = _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_loadu_ps(lanes)), dots, *sum);
+}
+#else
+typedef float sums_32 __attribute__((vector_size(16)));
+typedef int32_t whole_4 __attribute__((vector_size(16)));
+INLINE sums_32 no_sums(void) { return (sums_32){0}; }
+INLINE float total(sums_32 x) { return (x[0] + x[2]) + (x[1] + x[3]); }
+INLINE whole_4 dots_16(int offset, codes_16 codes, const int8_t *q)
+{
+#if defined(TD_SSSE3)
+    __m128i u = (__m128i)codes, s = _mm_loadu_si128((const __m128i *)q);
+    if (offset == 128)
+        s = _mm_sign_epi8(s, u), u = _mm_abs_epi8(u);
+    return (whole_4)_mm_madd_epi16(_mm_maddubs_epi16(u, s), _mm_set1_epi16(1));
+#elif defined(TD_ARM_VECTORS)
+    const int8x16_t u = (int8x16_t)codes, s = vld1q_s8(q);
+    const int16x8_t products = vmull_s8(vget_low_s8(u), vget_low_s8(s));
+    (void)offset;
+    return (whole_4)vpaddlq_s16(vmlal_s8(products, vget_high_s8(u), vget_high_s8(s)));
+#else
+    whole_4 sums = {0};
+    (void)offset;
+    for (int i = 0; i < 16; i++)
+        sums[i / 4] += (int8_t)codes[i] * q[i];
+    return sums;
+#endif
+}
+INLINE void add_32(int offset, int run, codes_32 codes, const float *scale, const int8_t *q, const float *lanes, sums_32 *sum)
+{
+    const whole_4 first = dots_16(offset, codes.first, q), second = dots_16(offset, codes.second, q + 16);
+    if (run == 32)
+        *sum += scale[0] * lanes[0] * __builtin_convertvector(first + second, sums_32);
+    else
+        *sum += lanes[0] * (scale[0] * __builtin_convertvector(first, sums_32) + scale[1] * __builtin_convertvector(second, sums_32));
+}
+#endif
+
+/* R rows of weights, of which `rows` are there, and M of x. */
+INLINE void tile_32(int R, int M, td_codes *codes, int offset, int run, bool shifts, int rows, const uint8_t *w, int64_t row_bytes, int64_t k,
+                    const td_packed_x *x, const float *scales, int64_t step, float *y, int64_t ldy)
+{
+    sums_32 sums[4][4];
+    const uint8_t *row[4];
+    const int64_t groups = (k + 31) / 32, bytes = row_bytes / groups;
+    for (int r = 0; r < R; r++) {
+        row[r] = w + (r < rows ? r : rows - 1) * row_bytes;
+        for (int j = 0; j < M; j++)
+            sums[r][j] = no_sums();
+    }
+    for (int64_t g = 0; g < groups; g++) {
+        _Pragma("GCC unroll 4")
+        for (int r = 0; r < R; r++) {
+            if (M == 1)                     /* of the rows that come next, as below */
+                __builtin_prefetch(row[r] + R * row_bytes + g * bytes);
+            const codes_32 c = codes(row[r], k, g);
+            _Pragma("GCC unroll 4")
+            for (int j = 0; j < M; j++)
+                add_32(offset, run, c, scales + 2 * r * step + g * (32 / run), x[j].q + 32 * g, x[j].lanes + 8 * g, &sums[r][j]);
         }
     }
+    for (int r = 0; r < R && r < rows; r++)
+        for (int j = 0; j < M; j++) {
+            const float *scale = scales + 2 * r * step;
+            y[j * ldy + r] = total(sums[r][j]);
+            if (offset != 128)
+                y[j * ldy + r] += of_shifts(offset, shifts, (k + run - 1) / run, scale, scale + step, x[j].sums);
+        }
+}
+
+/* Without dot products of bytes. */
+INLINE void dot_pairs(td_codes *codes, td_scales *scales, int offset, int run, bool shifts, int rows, const uint8_t *w, int64_t row_bytes,
+                      int64_t k, int64_t m, const td_packed_x *x, float *scratch, float *y, int64_t ldy)
+{
+    const int64_t step = td_packed_padded(k) / 16;
+    for (int r = 0; r < TD_PACKED_ROWS; r++)
+        scales(w + (r < rows ? r : rows - 1) * row_bytes, k, true, scratch + 2 * r * step, scratch + (2 * r + 1) * step);
+    int64_t i = 0;
+    for (; i + 4 <= m; i += 4)
+        for (int r = 0; r < rows; r++)
+            tile_32(1, 4, codes, offset, run, shifts, 1, w + r * row_bytes, row_bytes, k, x + i, scratch + 2 * r * step, step,
+                    y + i * ldy + r, ldy);
+    for (; i < m; i++)
+        tile_32(4, 1, codes, offset, run, shifts, rows, w, row_bytes, k, x + i, scratch, step, y + i * ldy, ldy);
 }
 
 #ifdef TD_AVX512
@@ -124,44 +208,59 @@ INLINE __m512i two_halves(const uint8_t *first, const uint8_t *second)
                               _mm256_loadu_si256((const __m256i *)second), 1);
 }
 
-/* codes_F of groups 2 i and 2 i + 1 with i = 4 b + c; c is constant in the loop that matters, b counts blocks of 256 */
-INLINE __m512i wide_int8(const uint8_t *row, int64_t b, int c)
+/* codes_F of groups 2 i and 2 i + 1 with i = 4 b + c; c is constant in the loop that matters, b counts blocks of 256, and `rest` is
+ * whether it is the last block, which isn't a whole one */
+INLINE __m512i wide_int8(const uint8_t *row, int64_t k, int64_t b, int c, bool rest)
 {
+    (void)k, (void)rest;
     return _mm512_xor_si512(_mm512_loadu_si512(row + 256 * b + 64 * c), _mm512_set1_epi8(-128));
 }
-#define WIDE_NIBBLES(F) \
-    INLINE __m512i wide_##F(const uint8_t *row, int64_t b, int c)                               \
-    {                                                                                           \
-        const uint8_t *at = at_##F(row, 8 * b);                                                 \
-        return nibbles_64(at + (at_##F(row, 2 * c) - at_##F(row, 0)), at + (at_##F(row, 2 * c + 1) - at_##F(row, 0))); \
+#define WIDE_INT4(F)                                                                                        \
+    INLINE __m512i wide_##F(const uint8_t *row, int64_t k, int64_t b, int c, bool rest)                     \
+    {                                                                                                       \
+        const uint8_t *at = at_##F(row, k) + 128 * b;                                                       \
+        if (rest && 256 * b + 64 * c >= k / 128 * 128)                                                      \
+            return nibbles_64(at + 32 * c, at + 32 * c + 16);                                               \
+        const __m512i both = _mm512_loadu_si512(at + c / 2 * 64);                                           \
+        return _mm512_and_si512(c % 2 ? _mm512_srli_epi16(both, 4) : both, _mm512_set1_epi8(15));           \
     }
-WIDE_NIBBLES(int4_g32)
-WIDE_NIBBLES(int4_g64)
-WIDE_NIBBLES(int4_g128)
-WIDE_NIBBLES(q4_0)
-INLINE __m512i wide_q8_0(const uint8_t *row, int64_t b, int c)
+WIDE_INT4(int4_g32)
+WIDE_INT4(int4_g64)
+WIDE_INT4(int4_g128)
+INLINE __m512i wide_q4_0(const uint8_t *row, int64_t k, int64_t b, int c, bool rest)
 {
+    (void)k, (void)rest;
+    const uint8_t *at = at_q4_0(row, 8 * b) + 2 * c * BYTES_q4_0;
+    return nibbles_64(at, at + BYTES_q4_0);
+}
+INLINE __m512i wide_q8_0(const uint8_t *row, int64_t k, int64_t b, int c, bool rest)
+{
+    (void)k, (void)rest;
     const uint8_t *at = row + 8 * b * BYTES_q8_0 + 2 * c * BYTES_q8_0 + 2;
     return _mm512_xor_si512(two_halves(at, at + BYTES_q8_0), _mm512_set1_epi8(-128));
 }
-INLINE __m512i wide_q4_k(const uint8_t *row, int64_t b, int c)
+INLINE __m512i wide_q4_k(const uint8_t *row, int64_t k, int64_t b, int c, bool rest)
 {
+    (void)k, (void)rest;
     const __m256i both = _mm256_loadu_si256((const __m256i *)(row + b * BYTES_q4_k + 16 + c * 32));
     const __m512i apart = _mm512_inserti64x4(_mm512_castsi256_si512(both), _mm256_srli_epi16(both, 4), 1);
     return _mm512_and_si512(apart, _mm512_set1_epi8(15));
 }
-INLINE __m512i wide_q6_k(const uint8_t *row, int64_t b, int c)
+INLINE __m512i wide_q6_k(const uint8_t *row, int64_t k, int64_t b, int c, bool rest)
 {
+    (void)k, (void)rest;
     const uint8_t *block = row + b * BYTES_q6_k;
     const int half = c / 2, upper = c % 2;
-    const __m512i low = _mm512_srlv_epi16(_mm512_loadu_si512(block + 64 * half), _mm512_set1_epi16((short)(4 * upper)));
+    const __m512i both = _mm512_loadu_si512(block + 64 * half), low = upper ? _mm512_srli_epi16(both, 4) : both;
     const __m512i high = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(block + 128 + 32 * half)));
-    const __m512i down = _mm512_add_epi16(_mm512_set1_epi16((short)(4 * upper)), _mm512_mask_set1_epi16(_mm512_setzero_si512(), 0xffff0000, 2));
-    const __m512i two = _mm512_and_si512(_mm512_srlv_epi16(high, down), _mm512_set1_epi8(3));
-    return _mm512_or_si512(_mm512_and_si512(low, _mm512_set1_epi8(15)), _mm512_slli_epi16(two, 4));
+    /* the two bits of the first 32 are lowest, or fifth; those of the others are next to them: all go to bits 4 and 5 */
+    const __m512i by = _mm512_inserti64x4(_mm512_set1_epi16(upper ? 0 : 4), _mm256_set1_epi16(2), 1);
+    const __m512i two = _mm512_and_si512(upper ? _mm512_srlv_epi16(high, by) : _mm512_sllv_epi16(high, by), _mm512_set1_epi8(0x30));
+    return _mm512_ternarylogic_epi32(low, _mm512_set1_epi8(15), two, 0xea);         /* low & 15 | two */
 }
-INLINE __m512i wide_mxfp4(const uint8_t *row, int64_t b, int c)
+INLINE __m512i wide_mxfp4(const uint8_t *row, int64_t k, int64_t b, int c, bool rest)
 {
+    (void)k, (void)rest;
     const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)twice_mxfp4));
     return _mm512_shuffle_epi8(table, nibbles_64(at_mxfp4(row, 8 * b + 2 * c), at_mxfp4(row, 8 * b + 2 * c + 1)));
 }
@@ -185,7 +284,7 @@ INLINE void step_512(int M, int run, __m512i codes, const float *scale, int64_t 
     }
 }
 
-typedef __m512i td_wide(const uint8_t *row, int64_t b, int c);
+typedef __m512i td_wide(const uint8_t *row, int64_t k, int64_t b, int c, bool rest);
 
 INLINE void tile_512(int M, td_codes *codes, td_wide *wide, int offset, int run, bool shifts, int rows, const uint8_t *w, int64_t row_bytes,
                      int64_t k, const td_packed_x *x, float *scales, int64_t step, float *y, int64_t ldy)
@@ -215,21 +314,23 @@ INLINE void tile_512(int M, td_codes *codes, td_wide *wide, int offset, int run,
         for (int c = 0; c < 4; c++) {
             for (int r = 0; r < R; r++) {
                 _mm_prefetch((const char *)row[r] + R * row_bytes + b * bytes + bytes / 4 * c, _MM_HINT_T0);
-                step_512(M, run, wide(row[r], b, c), scales + 2 * r * step + 256 / run * b + 64 / run * c, 4 * b + c, x, sums[r]);
+                step_512(M, run, wide(row[r], k, b, c, false), scales + 2 * r * step + 256 / run * b + 64 / run * c, 4 * b + c, x, sums[r]);
             }
         }
     }
     for (int64_t i = whole / 4 * 4; i < whole; i++)
         for (int r = 0; r < R; r++)
-            step_512(M, run, wide(row[r], i / 4, (int)(i % 4)), scales + 2 * r * step + 64 / run * i, i, x, sums[r]);
+            step_512(M, run, wide(row[r], k, i / 4, (int)(i % 4), true), scales + 2 * r * step + 64 / run * i, i, x, sums[r]);
     if (k % 64) {                           /* a group of 32, or of int8 any number in whole ones */
         _Alignas(64) uint8_t last[64] = {0};
         for (int r = 0; r < R; r++) {
             const float *scale = scales + 2 * r * step + whole * (64 / run);
             float d[4] = {0};
             const int groups = (int)((k % 64 + 31) / 32);
-            for (int g = 0; g < groups; g++)
-                codes(row[r], 2 * whole + g, last + 32 * g);
+            for (int g = 0; g < groups; g++) {
+                const codes_32 c = unsigned_of(offset, codes(row[r], k, 2 * whole + g));
+                memcpy(last + 32 * g, &c, 32);
+            }
             for (int g = 0; g < groups * (32 / run); g++)
                 d[g] = scale[g];
             step_512(M, run, _mm512_load_si512(last), d, whole, x, sums[r]);
@@ -294,7 +395,7 @@ INLINE int64_t unpack_wide(td_wide *wide, int offset, int run, bool shifts, cons
                            const float *shift, float *floats, uint16_t *brains)
 {
     for (int64_t i = 0; i < k / 64; i++)
-        unpack_64(offset, run, shifts, wide(row, i / 4, (int)(i % 4)), scale + 64 / run * i, shift + 64 / run * i,
+        unpack_64(offset, run, shifts, wide(row, k, i / 4, (int)(i % 4), true), scale + 64 / run * i, shift + 64 / run * i,
                   brains != NULL, brains ? (char *)(brains + 64 * i) : (char *)(floats + 64 * i));
     return k / 64 * 2;
 }
@@ -317,7 +418,7 @@ INLINE void unpack(td_codes *codes, td_scales *scales, td_wide *wide, int offset
     scales(row, k, false, scratch, shift);
     for (int64_t g = unpack_wide(wide, offset, run, shifts, row, k, scratch, shift, floats, brains); 32 * g < k; g++) {
         const int64_t n = k - 32 * g < 32 ? k - 32 * g : 32;
-        unpack_group(codes, offset, run, shifts, row, g, scratch, shift, group);
+        unpack_group(codes, offset, run, shifts, row, k, g, scratch, shift, group);
         if (floats)
             memcpy(floats + 32 * g, group, sizeof(float) * (size_t)n);
         for (int64_t i = 0; brains && i < n; i++)
@@ -337,7 +438,7 @@ INLINE void unpack(td_codes *codes, td_scales *scales, td_wide *wide, int offset
     static void dot_##F(int rows, const uint8_t *w, int64_t row_bytes, int64_t k, int64_t m, const td_packed_x *x, float *scratch, \
                         float *y, int64_t ldy)                                                                                     \
     {                                                                                                                              \
-        dot_plain(codes_##F, scales_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, k, m, x, scratch, y, ldy);           \
+        dot_pairs(codes_##F, scales_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, k, m, x, scratch, y, ldy);           \
     }                                                                                                                              \
     BYTES_KERNEL(F)
 TD_PACKED_EACH(KERNELS)

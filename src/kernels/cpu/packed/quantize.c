@@ -61,21 +61,28 @@ static void row_int8(const float *x, int64_t k, uint8_t *to)
     memcpy(to + padded, &d, 4);
 }
 
-static void block_int4(const float *x, int n, uint8_t *to)
+/* A row of int4: scales and zeros, then the codes of 128 elements in 64 bytes, and those of the rest as in blocks of 32. */
+static void row_int4(const float *x, int64_t k, int group, uint8_t *to)
 {
-    float least, most;
-    range(x, n, &least, &most);
-    const float d = put_brain(to, (most - least) / 15), zero = put_brain(to + 2, least + 8 * d), by = inverse(d);
-    uint8_t codes[32];
-    for (int g = 0; g < n / 32; g++) {
-        for (int i = 0; i < 32; i++)
-            codes[i] = (uint8_t)(nearest((x[32 * g + i] - zero) * by, -8, 7) + 8);
-        put_nibbles(to + 4 + 16 * g, codes);
+    uint8_t *at = to + k / group * 4, codes[128];
+    for (int64_t i = 0; i < k; i += 32) {
+        const int64_t b = i / group;
+        uint8_t *pair = to + 4 * b;
+        if (i % group == 0) {
+            float least, most;
+            range(x + i, group, &least, &most);
+            const float d = put_brain(pair, (most - least) / 15);
+            put_brain(pair + 2, least + 8 * d);
+        }
+        const float by = inverse(brain_at(pair)), zero = brain_at(pair + 2);
+        for (int e = 0; e < 32; e++)
+            codes[i % 128 + e] = (uint8_t)(nearest((x[i + e] - zero) * by, -8, 7) + 8);
+        if (i >= k / 128 * 128)
+            put_nibbles(at + i / 2, codes + i % 128);
+        for (int e = 0; e < 64 && i % 128 == 96; e++)
+            at[(i - 96) / 2 + e] = (uint8_t)(codes[e] | codes[64 + e] << 4);
     }
 }
-static void block_int4_g32(const float *x, uint8_t *to) { block_int4(x, 32, to); }
-static void block_int4_g64(const float *x, uint8_t *to) { block_int4(x, 64, to); }
-static void block_int4_g128(const float *x, uint8_t *to) { block_int4(x, 128, to); }
 
 static void block_q4_0(const float *x, uint8_t *to)
 {
@@ -172,7 +179,6 @@ static void block_mxfp4(const float *x, uint8_t *to)
 
 typedef void put_block(const float *x, uint8_t *to);
 static put_block *const blocks[TD_PACKED_FORMATS] = {
-    [TD_PACKED_INT4_G32] = block_int4_g32, [TD_PACKED_INT4_G64] = block_int4_g64, [TD_PACKED_INT4_G128] = block_int4_g128,
     [TD_PACKED_Q4_0] = block_q4_0, [TD_PACKED_Q8_0] = block_q8_0, [TD_PACKED_Q4_K] = block_q4_k, [TD_PACKED_Q6_K] = block_q6_k,
     [TD_PACKED_MXFP4] = block_mxfp4,
 };
@@ -184,6 +190,10 @@ void td_packed_quantize(int format, const float *x, int64_t k, uint8_t *to)
         return;
     }
     const td_packed_format *f = td_packed_describe(format);
+    if (!blocks[format]) {
+        row_int4(x, k, f->block, to);
+        return;
+    }
     for (int64_t b = 0; b < k / f->block; b++)
         blocks[format](x + b * f->block, to + b * f->bytes);
 }

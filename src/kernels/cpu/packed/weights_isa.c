@@ -19,13 +19,13 @@ enum {
 #if defined(TD_AVX512)
 typedef __m128i few;
 INLINE few load_few(const void *at) { return _mm_loadu_si128(at); }
-INLINE vec_f32 floats_of_unsigned(few x) { return (vec_f32)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(x)); }
-INLINE vec_f32 floats_of_signed(few x) { return (vec_f32)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x)); }
+INLINE vec_f32 floats_of_unsigned(few x) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(x)); }
+INLINE vec_f32 floats_of_signed(few x) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x)); }
 #elif defined(TD_AVX2)
 typedef __m128i few;
 INLINE few load_few(const void *at) { return _mm_loadl_epi64(at); }
-INLINE vec_f32 floats_of_unsigned(few x) { return (vec_f32)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(x)); }
-INLINE vec_f32 floats_of_signed(few x) { return (vec_f32)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)); }
+INLINE vec_f32 floats_of_unsigned(few x) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(x)); }
+INLINE vec_f32 floats_of_signed(few x) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)); }
 #else
 typedef uint32_t few;
 typedef int32_t vec_i32 __attribute__((vector_size(VBYTES)));
@@ -39,12 +39,12 @@ INLINE few load_few(const void *at)
 INLINE vec_f32 floats_of_unsigned(few x)
 {
     const vec_i32 whole = {(int)(x & 255), (int)(x >> 8 & 255), (int)(x >> 16 & 255), (int)(x >> 24)};
-    return (vec_f32)__builtin_convertvector(whole, vec_f32);
+    return __builtin_convertvector(whole, vec_f32);
 }
 INLINE vec_f32 floats_of_signed(few x)
 {
     const vec_i32 whole = {(int8_t)x, (int8_t)(x >> 8), (int8_t)(x >> 16), (int8_t)(x >> 24)};
-    return (vec_f32)__builtin_convertvector(whole, vec_f32);
+    return __builtin_convertvector(whole, vec_f32);
 }
 #endif
 #ifdef TD_AVX2
