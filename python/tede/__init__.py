@@ -100,6 +100,7 @@ _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph"
                 fork_rng="random", vmap="func", _nnpack_available="_VF", load_device="_devices", get_include="config")
 _WRITTEN.update({name: "_quantized" for name in ("qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
                                                   "per_channel_symmetric", "per_channel_affine_float_qparams")})
+_WRITTEN.update({f"quantized_{name}": "_quantized_ops" for name in ("lstm", "gru", "batch_norm", "max_pool1d", "max_pool2d", "max_pool3d")})
 _WRITTEN.update(spmm="sparse", dsmm="sparse", hsmm="sparse", saddmm="sparse")
 _WRITTEN.update({f"sparse_{name}_tensor": "sparse" for name in ("coo", "csr", "csc", "bsr", "bsc", "compressed")})
 _WRITTEN.update({name: "jit" for name in ("ScriptModule", "ScriptFunction", "ScriptMethod", "ScriptObject", "CompilationUnit",

@@ -32,8 +32,8 @@ class _OpNamespace(types.ModuleType):
             from tede._hop import named
             return named(name)
         if self.name == "quantized":
-            from tede._quantized import OPERATORS
-            return OPERATORS.get(name)
+            from tede._quantized_ops import packet
+            return packet(name)
         if self.name == "mkldnn" or "mkldnn" in name:
             from tede._onednn import operator
             return operator(self.name, name)

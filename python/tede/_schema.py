@@ -54,7 +54,7 @@ def _number_writes(text):
 
 class Argument:
     def __init__(self, text, kwarg_only):
-        match = re.match(r"\s*(\w+)(\(([^)]*)\))?((?:\?|\[\d*\])*)(?:\(([^)]*)\))?\s*(\w+)?\s*(?:=\s*(.*))?$", text, re.S)
+        match = re.match(r"\s*([\w.]+)(\(([^)]*)\))?((?:\?|\[\d*\])*)(?:\(([^)]*)\))?\s*(\w+)?\s*(?:=\s*(.*))?$", text, re.S)
         if match is None:
             raise RuntimeError(f"not an argument of a schema: {text!r}")
         base, _, alias, suffix, of_list, name, default = match.groups()

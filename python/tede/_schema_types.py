@@ -141,7 +141,7 @@ Type.__module__ = "tede._C"
 
 def parse(text):
     """The type of "Tensor?", "int[2]", "Tensor?[]", ...; one that isn't known is called as it is written."""
-    base, marks = re.match(r"(\w+)(.*)", text, re.S).groups()
+    base, marks = re.match(r"([\w.]+)(.*)", text, re.S).groups()
     name = _WRITTEN.get(base)
     if name is None:
         made = object.__new__(type(base + "Type", (Type,), {"_text": base, "__module__": "tede._C"}))

@@ -293,7 +293,11 @@ def __deepcopy__(self, memo):
             copy = Tensor._make_subclass(type(self), copy)
     else:
         storage = self.untyped_storage().__deepcopy__(memo)
-        copy = _C._tensor_over(storage, self.storage_offset(), tuple(self.shape), self.stride(), self.dtype)
+        if self.is_quantized:
+            from tede._quantized import over_storage
+            copy = over_storage(storage, self)
+        else:
+            copy = _C._tensor_over(storage, self.storage_offset(), tuple(self.shape), self.stride(), self.dtype)
         if type(self) is not Tensor:
             empty = self.new_empty([])
             copy = empty.set_(copy) if type(empty) is type(self) else copy

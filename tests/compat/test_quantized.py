@@ -117,6 +117,15 @@ def test_copies():
         tede.zeros(2, 3, 8, 4).copy_(q)
 
 
+def test_a_deep_copy_has_the_quantizer():
+    import copy
+    q, tq = pair()
+    c = tede.quantize_per_channel(here(numbers(4, 3)), tede.tensor([.1, .2, .3]), tede.tensor([0, 1, 2]), 1, tede.qint8)
+    again, other = copy.deepcopy([q, c])
+    same(again, tq)
+    assert again.data_ptr() != q.data_ptr() and tede.equal(other.q_per_channel_scales(), c.q_per_channel_scales()) and tede.equal(other.int_repr(), c.int_repr())
+
+
 def test_what_is_refused_is_named():
     q, tq = pair()
     for x in (q, tq):

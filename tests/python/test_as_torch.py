@@ -96,13 +96,14 @@ def test_an_absent_module_can_be_imported_and_says_what_it_is(path):
 
 def test_what_a_program_never_uses_may_be_missing():
     assert run("""
-from torch.ao.quantization import QuantStub, prepare
+import torch
+from torch.ao.quantization import QuantStub, prepare_jit
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 from torch.utils.cpp_extension import load
 import importlib.util
 print(isinstance(3, FSDP), importlib.util.find_spec("torch._inductor"))
 try:
-    prepare()
+    torch.ao.quantization.quantize_fx.prepare_fx()
 except NotImplementedError as error:
     print("quantized" in str(error))
 """) == ["False", "None", "True"]

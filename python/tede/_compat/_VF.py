@@ -3,7 +3,8 @@ import tede
 from tede import _C
 
 _ELSEWHERE = ("can_cast", "detach_", "from_file", "histogramdd", "is_complex", "is_conj", "is_distributed", "is_floating_point",
-              "is_inference", "is_neg", "is_same_size", "is_signed", "is_vulkan_available", "isreal", "promote_types", "result_type")
+              "is_inference", "is_neg", "quantized_lstm", "quantized_gru", "quantized_batch_norm", "quantized_max_pool1d",
+              "quantized_max_pool2d", "quantized_max_pool3d", "is_same_size", "is_signed", "is_vulkan_available", "isreal", "promote_types", "result_type")
 
 
 def __getattr__(name):

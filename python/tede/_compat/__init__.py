@@ -222,7 +222,10 @@ class Known:
         return self._module
 
     def exec_module(self, module):
-        module.__spec__ = self._spec            # the machinery has put its own there
+        name, module.__spec__ = module.__spec__.name.partition(".")[2], self._spec       # the machinery has put its own there
+        for inner, ours in MODULES.items():     # before the machinery finds the files of modules within, and loads them again
+            if inner.startswith(name + ".") and f"tede.{ours}" in sys.modules:
+                sys.modules.setdefault(f"tede.{inner}", sys.modules[f"tede.{ours}"])
 
 
 def find_spec(name):

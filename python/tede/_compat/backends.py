@@ -136,6 +136,22 @@ def _cudnn_acceptable(tensor):
         _C.float16, _C.bfloat16, _C.float32, _C.float64) and cudnn.is_available()
 
 
+class _Quantized(ModuleType):
+    """Which library's limits qconfigs keep to; products of integers are the library's own."""
+    supported_engines = ["fbgemm", "x86"]
+    engine = property(lambda self: self.__dict__["_engine"])
+
+    def __setattr__(self, name, value):
+        if name == "engine":
+            if value not in self.supported_engines:
+                raise RuntimeError(f"quantized engine {value} is not supported")
+            name = "_engine"
+        self.__dict__[name] = value
+
+
+quantized = sys.modules["tede.backends.quantized"] = _Quantized("tede.backends.quantized", "Products of quantized tensors.")
+quantized.engine = "x86"
+
 # The bits are those of td_library_flag in <tede/device.h>.
 cudnn = _module("cudnn", "Convolutions on the device \"cuda\".", benchmark_limit=10, fp32_precision="none", is_available=_cudnn_available,
                 version=_cudnn_version, is_acceptable=_cudnn_acceptable, conv=_Values(fp32_precision="none"), rnn=_Values(fp32_precision="none"),

@@ -96,7 +96,8 @@ class ScriptFunction:
 
 
 class ScriptObject:
-    """No object is an instance."""
+    """Packed weights of quantized layers (torch.ops.quantized) are its only instances."""
+    __module__ = "tede"
 
 
 ScriptMethod, RecursiveScriptClass = ScriptFunction, ScriptObject

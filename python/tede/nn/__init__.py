@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
     from tede.nn import functional as functional, init as init, modules as modules, parameter as parameter, utils as utils
-_SUBMODULES = ("_reduction", "attention", "common_types", "functional", "grad", "init", "modules", "parallel", "parameter",
-               "utils")
+_SUBMODULES = ("_reduction", "attention", "common_types", "functional", "grad", "init", "intrinsic", "modules", "parallel", "parameter",
+               "qat", "quantized", "utils")
 __all__ = [*modules.__all__, "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 

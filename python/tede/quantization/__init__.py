@@ -6,24 +6,20 @@ The weights of the model's Linear layers become tensors of layout ``packed``; pr
 the configuration, activations are quantized to int8 on the way, each 32 neighbours with a scale: it adds an error of about half a
 percent, which is less than that of the weights in all formats but int8's own kind. State dicts, `save` and `load` keep packed weights as
 they are; `x.to_dense()` and `x.dequantize()` unpack one.
+
+The names of torch.ao.quantization are here as well, as PyTorch has them: observers, `prepare`, `convert`, `quantize_dynamic`, ...
 """
 import dataclasses
 
 from tede import _C
 from tede._compat import fill
+from tede.ao import quantization as _ao
+from tede.ao.quantization import *  # noqa: F403
 
 __all__ = ["quantize_", "Int8WeightOnlyConfig", "Int4WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig", "GGUFConfig", "Q4_0Config",
            "Q8_0Config", "Q4_KConfig", "Q6_KConfig", "MXFP4Config", "is_packed"]
-# What PyTorch's module of this name lists; it isn't there, and says so when it is called.
-__all__ += """QuantWrapper QuantStub DeQuantStub quantize quantize_dynamic quantize_qat prepare convert prepare_qat quantize_jit
-    quantize_dynamic_jit _prepare_ondevice_dynamic_jit _convert_ondevice_dynamic_jit _quantize_ondevice_dynamic_jit QuantType
-    get_default_static_quant_module_mappings get_static_quant_module_class get_default_dynamic_quant_module_mappings
-    get_default_qat_module_mappings get_default_qconfig_propagation_list get_default_compare_output_module_list get_quantized_operator
-    get_fuser_method propagate_qconfig_ add_quant_dequant swap_module default_eval_fn ObserverBase WeightObserver HistogramObserver observer
-    default_observer default_weight_observer default_placeholder_observer default_per_channel_weight_observer default_fake_quant
-    default_weight_fake_quant default_fixed_qparams_range_neg1to1_fake_quant default_fixed_qparams_range_0to1_fake_quant
-    default_per_channel_weight_fake_quant default_histogram_fake_quant QConfig default_qconfig default_dynamic_qconfig
-    float16_dynamic_qconfig float_qparams_weight_only_qconfig default_qat_qconfig fuse_modules""".split()
+__all__ += _ao.__all__
+__all__ += "WeightObserver _convert_ondevice_dynamic_jit _prepare_ondevice_dynamic_jit _quantize_ondevice_dynamic_jit".split()      # refused
 
 
 class AOBaseConfig:
@@ -117,4 +113,4 @@ def quantize_(model, config, filter_fn=None, device=None):
             module.weight = packed[id(module.weight)]
 
 
-fill(globals())         # PyTorch's older quantization, which isn't there
+fill(globals())

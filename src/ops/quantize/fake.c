@@ -13,12 +13,17 @@ static int check(int64_t least, int64_t most)
     return least <= most ? 0 : td_error(TD_E_RUNTIME, "`quant_min` should be less than or         equal to `quant_max`.");
 }
 
-/* inverse, scale and zero broadcast to self. Halves are computed in float32 and rounded once. */
+/* inverse, scale and zero broadcast to self. Halves are computed in float32 and rounded once.  A zero point that isn't whole is added before
+ * rounding. */
 static int rounded(td_tensor **results, td_tensor *self, td_tensor *inverse, td_tensor *scale, td_tensor *zero, int64_t least, int64_t most)
 {
     const td_scalar low = td_int(least), high = td_int(most);
     const bool half = self->dtype == TD_F16 || self->dtype == TD_BF16;
-    TD_AUTO td_tensor *x = half ? td_to(self, TD_F32) : td_ref(self), *steps = x ? td_mul_tensor(x, inverse) : NULL, *whole = steps ? td_round(steps) : NULL, *moved = whole && zero ? td_add_tensor(whole, zero, td_int(1)) : NULL;
+    TD_AUTO td_tensor *x = half ? td_to(self, TD_F32) : td_ref(self), *steps = x ? td_mul_tensor(x, inverse) : NULL;
+    const bool floats = zero && td_is_floating(zero);
+    TD_AUTO td_tensor *whole = !steps ? NULL : floats ? td_ref(steps) : td_round(steps);
+    TD_AUTO td_tensor *shifted = whole && zero ? td_add_tensor(whole, zero, td_int(1)) : NULL;
+    TD_AUTO td_tensor *moved = shifted && floats ? td_round(shifted) : td_ref(shifted);
     TD_AUTO td_tensor *kept = moved ? td_clamp(moved, &low, &high) : NULL, *back = kept ? td_minus(kept, zero) : NULL;
     TD_AUTO td_tensor *above = moved ? td_ge_scalar(moved, low) : NULL, *below = moved ? td_le_scalar(moved, high) : NULL;
     TD_AUTO td_tensor *numbers = back && scale ? td_mul_tensor(back, scale) : NULL;

@@ -1,0 +1,282 @@
+"""Linear layers and convolutions with packed weights.
+
+Products of integers are computed in floats, exactly: in float32 while no sum can reach 2**24, else in float64. A sum is then multiplied
+by a float32, rounded to the nearest integer, ties to even, and moved by the zero point."""
+import math
+
+from tede import _C
+from tede._C import Tensor
+from tede._quantized_ops.define import operator
+from tede._quantized_ops.packed import Conv2dPackedParamsBase, Conv3dPackedParamsBase, LinearPackedParamsBase, is_per_tensor
+from tede._quantized_ops.rounding import centered, check_quantized, functions, rounded, single
+
+
+def _layer(name):
+    import tede
+    return getattr(tede.nn.functional, name)
+
+
+# ---- sums of integers ------------------------------------------------------------------------------------------------
+
+def _shape(w, axis=0):
+    return (1,) * axis + (-1,) + (1,) * (w.dim() - 1 - axis)
+
+
+def _sums(product, qx, w, depth, axis=0):
+    """product(integers, weights), exactly."""
+    exact = _C.float32 if depth * 255 * 255 < 2**24 else _C.float64
+    return product(centered(qx, dtype=exact), centered(w, _shape(w, axis), exact))
+
+
+def _step(x_scale, w):
+    """What one of the sums is worth: a number, or one for each channel."""
+    if is_per_tensor(w):
+        return single(single(w.q_scale()) * single(x_scale))
+    return (w.q_per_channel_scales() * x_scale).to(_C.float32)
+
+
+def _scaled(sums, x_scale, w, bias, scale, shape):
+    """Sums of integers in steps of the output's scale, the bias added in steps of the sums."""
+    step = _step(x_scale, w)
+    sums = sums.to(_C.float32)
+    if bias is not None:
+        sums = sums + (bias.to(_C.float32) / step).reshape(shape)
+    return sums * ((step / scale).reshape(shape) if isinstance(step, Tensor) else single(step / single(scale)))
+
+
+# ---- linear ----------------------------------------------------------------------------------------------------------
+
+def _check_linear(name, x, packed):
+    if x.dim() == 0:
+        raise RuntimeError(f"quantized::{name}: The dimension of input tensor should be larger than 0")
+    if x.size(-1) != packed.w.size(1):
+        raise RuntimeError(f"quantized::{name}: The number of columns in the input ({x.size(-1)}) must be that of the weight ({packed.w.size(1)}): "
+                           f"sizes {list(x.shape)} and {list(packed.w.shape)}")
+
+
+def _linear_sums(qx, w):
+    return _sums(lambda x, weight: x @ weight.t(), qx, w, w.size(1))
+
+
+def _linear(name, X, packed, scale, zero_point, relu=False):
+    check_quantized(name, X)
+    _check_linear(name, X, packed)
+    return rounded(_scaled(_linear_sums(X, packed.w), X.q_scale(), packed.w, packed.b, scale, (-1,)), X.dtype, scale, zero_point, relu)
+
+
+def _floats(qx, packed):
+    """Integers times weights, as floats."""
+    step = _step(qx.q_scale(), packed.w)
+    made = _linear_sums(qx, packed.w).to(_C.float32) * step
+    return made if packed.b is None else made + packed.b
+
+
+_PACKED = "LinearParams W_prepack"
+
+
+@operator("linear_prepack(Tensor W, Tensor? B=None) -> " + _PACKED)
+def linear_prepack(W, B=None):
+    check_quantized("linear_prepack", W)
+    if W.dim() != 2:
+        raise RuntimeError("The weight tensor for quantized::linear_prepack (fbgemm) should be 2-dimensional.")
+    if B is not None and (B.dim() != 1 or B.size(0) != W.size(0)):
+        raise RuntimeError("bias should be a vector (1D Tensor)" if B.dim() != 1 else
+                           f"bias should have N elements: {W.size(0)}, but got {B.size(0)}")
+    return LinearPackedParamsBase(W, B)
+
+
+@operator("linear_prepack_fp16(Tensor W, Tensor? B=None) -> " + _PACKED)
+def linear_prepack_fp16(W, B=None):
+    most = _C.finfo(_C.float16).max
+    return LinearPackedParamsBase(W.to(_C.float32).clamp(-most, most).to(_C.float16).to(_C.float32), B)
+
+
+@operator(f"linear_unpack({_PACKED}) -> (Tensor W_origin, Tensor? B_origin)",
+          f"linear_unpack_fp16({_PACKED}) -> (Tensor W_origin, Tensor? B_origin)")
+def linear_unpack(W_prepack):
+    return W_prepack.w, W_prepack.b
+
+
+_STATIC = f"(Tensor X, {_PACKED}, float Y_scale_i, int Y_zero_point_i) -> Tensor Y"
+
+
+@operator("linear" + _STATIC)
+def linear(X, W_prepack, Y_scale_i, Y_zero_point_i):
+    return _linear("linear", X, W_prepack, Y_scale_i, Y_zero_point_i)
+
+
+@operator("linear_relu" + _STATIC)
+def linear_relu(X, W_prepack, Y_scale_i, Y_zero_point_i):
+    return _linear("linear_relu", X, W_prepack, Y_scale_i, Y_zero_point_i, True)
+
+
+def _then(X, packed, scale, zero_point, function):
+    """A function of what the layer gives, quantized once."""
+    check_quantized("linear", X)
+    _check_linear("linear", X, packed)
+    return functions["quantize_per_tensor"](function(_floats(X, packed)), scale, zero_point, X.dtype)
+
+
+@operator(f"linear_leaky_relu(Tensor X, {_PACKED}, float Y_scale_i, int Y_zero_point_i, float negative_slope) -> Tensor Y")
+def linear_leaky_relu(X, W_prepack, Y_scale_i, Y_zero_point_i, negative_slope):
+    return _then(X, W_prepack, Y_scale_i, Y_zero_point_i, lambda x: _layer("leaky_relu")(x, negative_slope))
+
+
+@operator("linear_tanh" + _STATIC)
+def linear_tanh(X, W_prepack, Y_scale_i, Y_zero_point_i):
+    return _then(X, W_prepack, Y_scale_i, Y_zero_point_i, lambda x: x.tanh())
+
+
+_DYNAMIC = f"(Tensor X, {_PACKED}, bool reduce_range=False) -> Tensor Y"
+
+
+@operator("linear_dynamic" + _DYNAMIC)
+def linear_dynamic(X, W_prepack, reduce_range=False):
+    """Activations are quantized to the range that they have; results are floats."""
+    _check_linear("linear_dynamic", X, W_prepack)
+    return _floats(functions["quantize_per_tensor_dynamic"](X.contiguous(), _C.quint8, reduce_range), W_prepack)
+
+
+@operator("linear_relu_dynamic" + _DYNAMIC)
+def linear_relu_dynamic(X, W_prepack, reduce_range=False):
+    return linear_dynamic(X, W_prepack, reduce_range).relu()
+
+
+@operator(f"linear_dynamic_fp16(Tensor X, {_PACKED}) -> Tensor Y")
+def linear_dynamic_fp16(X, W_prepack):
+    _check_linear("linear_dynamic_fp16", X, W_prepack)
+    return _layer("linear")(X, W_prepack.w, W_prepack.b)
+
+
+@operator(f"linear_relu_dynamic_fp16(Tensor X, {_PACKED}) -> Tensor Y")
+def linear_relu_dynamic_fp16(X, W_prepack):
+    return linear_dynamic_fp16(X, W_prepack).relu()
+
+
+@operator("linear_dynamic_fp16_unpacked_weight(Tensor X, Tensor weight, Tensor? bias) -> Tensor Y")
+def linear_dynamic_fp16_unpacked_weight(X, weight, bias):
+    return linear_dynamic_fp16(X, linear_prepack_fp16(weight, bias))
+
+
+@operator(f"linear_with_input_q_dq_qweight_dq_output_fp32(Tensor X, float X_scale, int X_zero_point, {_PACKED}) -> Tensor Y")
+def linear_with_input_q_dq_qweight_dq_output_fp32(X, X_scale, X_zero_point, W_prepack):
+    return _floats(functions["quantize_per_tensor"](X.contiguous(), X_scale, X_zero_point, _C.quint8), W_prepack)
+
+
+@operator(f"linear_with_input_q_dq_qweight_dq_relu_output_fp32(Tensor X, float X_scale, int X_zero_point, {_PACKED}) -> Tensor Y")
+def linear_with_input_q_dq_qweight_dq_relu_output_fp32(X, X_scale, X_zero_point, W_prepack):
+    return linear_with_input_q_dq_qweight_dq_output_fp32(X, X_scale, X_zero_point, W_prepack).relu()
+
+
+# ---- convolutions ----------------------------------------------------------------------------------------------------
+# One dimension is two with a height of 1, as in PyTorch.
+
+def _prepack(name, dims, weight, bias, stride, padding, output_padding, dilation, groups, transpose):
+    check_quantized(name, weight)
+    if weight.dim() != dims + 2:
+        raise RuntimeError(f"Weights are expected to have {dims + 2} dimensions, but got {weight.dim()}")
+    for what, numbers in (("stride", stride), ("padding", padding), ("dilation", dilation), ("output_padding", output_padding)):
+        if len(numbers) != dims:
+            raise RuntimeError(f"{name}: {what} should contain {dims} elements for {dims}D convolution.")
+    outputs = weight.size(1) * groups if transpose else weight.size(0)
+    if bias is not None and (bias.dim() != 1 or bias.size(0) != outputs):
+        raise RuntimeError("bias should be a vector (1D Tensor)" if bias.dim() != 1 else f"bias should have K elements: {outputs}")
+    if dims == 1:
+        weight = weight.unsqueeze(-2)
+        stride, padding, dilation, output_padding = [1, *stride], [0, *padding], [1, *dilation], [0, *output_padding]
+    packed = Conv3dPackedParamsBase if dims == 3 else Conv2dPackedParamsBase
+    return packed(weight, bias, stride, padding, output_padding, dilation, groups, transpose)
+
+
+def _check_convolution(name, qx, packed, flat):
+    dims = 1 if flat else packed.dims
+    if qx.dim() != dims + 2:
+        raise RuntimeError(f"{name}(): Expected activation tensor to have {dims + 2} dimensions, got {qx.dim()}")
+    channels = packed.w.size(0) if packed._transpose else packed.w.size(1) * packed._groups
+    if qx.size(1) != channels:
+        raise RuntimeError(f"{name}(): Given groups={packed._groups}, weight of size {list(packed.w.shape)}, expected input {list(qx.shape)} to "
+                           f"have {channels} channels, but got {qx.size(1)} channels instead")
+
+
+def _convolution_sums(qx, packed):
+    w, dims = packed.w, packed.dims
+    if packed._transpose:
+        transposed = _layer(f"conv_transpose{dims}d")
+        return _sums(lambda x, weight: transposed(x, weight, None, packed._stride, packed._padding, packed._output_padding, packed._groups,
+                                                  packed._dilation), qx, w, math.prod(w.shape) // w.size(1) // packed._groups, axis=1)
+    convolve = _layer(f"conv{dims}d")
+    return _sums(lambda x, weight: convolve(x, weight, None, packed._stride, packed._padding, packed._dilation, packed._groups), qx, w,
+                 math.prod(w.shape[1:]))
+
+
+def _convolution(name, qx, packed, scale, zero_point, relu=False, flat=False, plus=None):
+    check_quantized(name, qx)
+    _check_convolution(name, qx, packed, flat)
+    if flat:
+        qx = qx.unsqueeze(-2)
+    x = _scaled(_convolution_sums(qx, packed), qx.q_scale(), packed.w, packed.b, scale, (-1,) + (1,) * packed.dims)
+    if plus is not None:
+        x = x + centered(plus) * single(plus.q_scale() / scale)
+    made = rounded(x, qx.dtype, scale, zero_point, relu)
+    return made.squeeze(-2) if flat else made
+
+
+def _dynamic(name, x, packed, reduce_range, flat):
+    """Both sides are quantized to the range that the input has."""
+    qx = functions["quantize_per_tensor_dynamic"](x.contiguous(), _C.quint8, reduce_range)
+    return _convolution(name, qx, packed, qx.q_scale(), qx.q_zero_point(), flat=flat).dequantize()
+
+
+def _unpack(packed, flat):
+    return (packed.w.squeeze(-2) if flat else packed.w), packed.b
+
+
+def _family(dims, transpose):
+    name = f"conv{'_transpose' * transpose}{dims}d"
+    kind, flat = "Conv3dParams" if dims == 3 else "Conv2dParams", dims == 1
+    more = "int[] output_padding, " if transpose else ""
+
+    def prepack(weight, bias, stride, padding, *rest):
+        output_padding, (dilation, groups) = (rest[0], rest[1:]) if transpose else ([0] * dims, rest)
+        return _prepack(name + "_prepack", dims, weight, bias, stride, padding, output_padding, dilation, groups, transpose)
+    schema = f"(Tensor weight, Tensor? bias, int[] stride, int[] padding, {more}int[] dilation, int groups) -> {kind}"
+    operator(name + "_prepack" + schema)(prepack)
+    older = [f"conv_unpack({kind} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)"] if name == "conv2d" else []
+    if older:
+        operator("conv_prepack" + schema)(prepack)
+    operator(f"{name}_unpack({kind} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)", *older)(lambda packed: _unpack(packed, flat))
+    for relu in (False, True)[:2 - transpose]:
+        full, overload = name + "_relu" * relu, "" if flat or transpose else ".new"
+
+        def static(qx, packed, scale, zero_point, full=full, relu=relu):
+            return _convolution(full, qx, packed, scale, zero_point, relu, flat)
+
+        def older_static(qx, packed, stride, padding, dilation, groups, scale, zero_point, static=static):
+            return static(qx, packed, scale, zero_point)
+        if overload:
+            operator(f"{full}(Tensor qx, {kind} weight, int[] stride, int[] padding, int[] dilation, int groups, float output_scale, "
+                     "int output_zero_point) -> Tensor")(older_static)
+        operator(f"{full}{overload}(Tensor qx, {kind} packed_weight, float output_scale, int output_zero_point) -> Tensor")(static)
+    operator(f"{name}_dynamic(Tensor qx, {kind} packed_weight, bool reduce_range=False) -> Tensor")(
+        lambda x, packed, reduce_range=False: _dynamic(name + "_dynamic", x, packed, reduce_range, flat))
+    if flat:
+        return
+    for field in ("stride", "padding", "output_padding", "dilation"):
+        operator(f"{name}_{field}({kind} packed_weights) -> int[]")(lambda packed, field=field: getattr(packed, field)())
+    operator(f"{name}_groups({kind} packed_weights) -> int")(lambda packed: packed.groups())
+    operator(f"{name}_transpose({kind} packed_weights) -> int")(lambda packed: int(packed.transpose()))
+
+
+for _dims in (1, 2, 3):
+    _family(_dims, False)
+    _family(_dims, True)
+
+
+@operator("conv2d_add(Tensor qx, Tensor qaccum, Conv2dParams packed_weight, float output_scale, int output_zero_point) -> Tensor")
+def conv2d_add(qx, qaccum, packed_weight, output_scale, output_zero_point):
+    return _convolution("conv2d_add", qx, packed_weight, output_scale, output_zero_point, plus=qaccum)
+
+
+@operator("conv2d_add_relu(Tensor qx, Tensor qaccum, Conv2dParams packed_weight, float output_scale, int output_zero_point) -> Tensor")
+def conv2d_add_relu(qx, qaccum, packed_weight, output_scale, output_zero_point):
+    return _convolution("conv2d_add_relu", qx, packed_weight, output_scale, output_zero_point, relu=True, plus=qaccum)

@@ -1,0 +1,3 @@
+"""Layers that follow each other, in one."""
+from .fused import *  # noqa: F403
+from .fused import __all__, _FusedModule  # noqa: F401

@@ -1,0 +1,3 @@
+"""Layers in one, whose weights go through fake quantization."""
+from . import modules  # noqa: F401
+from .modules import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""Layers in one with quantized weights, of floats."""
+from . import modules  # noqa: F401
+from .modules import *  # noqa: F403

@@ -1,0 +1,4 @@
+"""Layers in one with quantized weights."""
+from .linear_relu import LinearReLU
+
+__all__ = ["LinearReLU"]

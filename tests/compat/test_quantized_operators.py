@@ -1,0 +1,171 @@
+"""torch.ops.quantized beside PyTorch's: operators on packed weights, their pickles and their schemas."""
+import copy
+import io
+
+import pytest
+import tede
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore")
+mine, theirs = tede.ops.quantized, torch.ops.quantized
+
+
+def numbers(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def here(x):
+    return tede.tensor(x.numpy())
+
+
+def pair(x, scale, zero, dtype="quint8"):
+    return tede.quantize_per_tensor(here(x), scale, zero, getattr(tede, dtype)), torch.quantize_per_tensor(x, scale, zero, getattr(torch, dtype))
+
+
+def by_channel(x, axis=0):
+    scales, zeros = numbers(x.shape[axis], seed=7).abs() * .02 + .005, torch.zeros(x.shape[axis], dtype=torch.int64)
+    return (tede.quantize_per_channel(here(x), here(scales), here(zeros), axis, tede.qint8),
+            torch.quantize_per_channel(x, scales, zeros, axis, torch.qint8))
+
+
+def same(a, b, tolerance=0.):
+    if b.is_quantized:
+        assert (a.q_scale(), a.q_zero_point()) == (b.q_scale(), b.q_zero_point())
+        a, b = a.int_repr(), b.int_repr()
+    a, b = torch.tensor(a.tolist(), dtype=torch.double), b.double()
+    assert a.shape == b.shape and torch.allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("channels", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_convolutions(dims, transposed, channels):
+    if transposed and channels:
+        pytest.skip("PyTorch's kernels have none")
+    name = f"conv{'_transpose' * transposed}{dims}d"
+    x, w, bias = numbers(2, 6, *[7] * dims), numbers(*((6, 2) if transposed else (4, 3)), *[3] * dims, seed=1) * .2, numbers(4, seed=2)
+    q, tq = pair(x, .03, 100)
+    k, tk = by_channel(w) if channels else pair(w, .01, 0, "qint8")
+    geometry = [[2] * dims, [1] * dims, *([[1] * dims] if transposed else []), [1] * dims, 2]
+    packed, t_packed = getattr(mine, name + "_prepack")(k, here(bias), *geometry), getattr(theirs, name + "_prepack")(tk, bias, *geometry)
+    same(getattr(mine, name)(q, packed, .05, 110), getattr(theirs, name)(tq, t_packed, .05, 110))
+    same(getattr(mine, name + "_dynamic")(here(x), packed), getattr(theirs, name + "_dynamic")(x, t_packed), 1e-6)
+    if not transposed:          # PyTorch's packed weights remember whether they were called with a ReLU first
+        t_packed = getattr(theirs, name + "_prepack")(tk, bias, *geometry)
+        same(getattr(mine, name + "_relu")(q, packed, .05, 110), getattr(theirs, name + "_relu")(tq, t_packed, .05, 110))
+    weight, b = getattr(mine, name + "_unpack")(packed)
+    same(weight.int_repr(), tk.int_repr())
+    same(b, bias)
+    if dims > 1:
+        assert getattr(mine, name + "_stride")(packed) == [2] * dims and getattr(mine, name + "_groups")(packed) == 2
+
+
+@pytest.mark.parametrize("name", ["byte", "4bit", "2bit"])
+def test_embeddings_of_few_bits(name):
+    w, at, offsets, weights = numbers(10, 8), torch.tensor([1, 2, 3, 4, 9]), torch.tensor([0, 2, 2]), torch.rand(5)
+    packed, t_packed = getattr(mine, f"embedding_bag_{name}_prepack")(here(w)), getattr(theirs, f"embedding_bag_{name}_prepack")(w)
+    same(packed, t_packed)
+    same(getattr(mine, f"embedding_bag_{name}_unpack")(packed), getattr(theirs, f"embedding_bag_{name}_unpack")(t_packed), 1e-6)
+    same(getattr(mine, f"embedding_bag_{name}_rowwise_offsets")(packed, here(at), here(offsets), per_sample_weights=here(weights)),
+         getattr(theirs, f"embedding_bag_{name}_rowwise_offsets")(t_packed, at, offsets, per_sample_weights=weights), 1e-6)
+
+
+def test_embeddings_of_packed_rows():
+    w, scales, zeros = numbers(10, 8), torch.rand(10) * .05 + .01, torch.rand(10) * 100
+    packed = mine.embedding_bag_prepack(tede.quantize_per_channel(here(w), here(scales), here(zeros), 0, tede.quint8))
+    t_packed = theirs.embedding_bag_prepack(torch.quantize_per_channel(w, scales, zeros, 0, torch.quint8))
+    at, offsets = torch.tensor([1, 2, 3, 4, 9]), torch.tensor([0, 2, 2])
+    same(mine.embedding_byte(packed, here(at)), theirs.embedding_byte(t_packed, at), 1e-6)
+    same(mine.embedding_bag_byte(packed, here(at), here(offsets)), theirs.embedding_bag_byte(t_packed, at, offsets), 1e-6)
+    with pytest.raises(RuntimeError, match="out of range"):
+        mine.embedding_byte(packed, tede.tensor([10]))
+
+
+NORMS = [("batch_norm2d_relu", lambda w, b, m, v: (w, b, m, v, 1e-5)), ("batch_norm", lambda w, b, m, v: (w, b, m, v, 1e-5)),
+         ("group_norm", lambda w, b, m, v: (3, w, b, 1e-5)), ("instance_norm", lambda w, b, m, v: (w, b, 1e-5)), ("sigmoid", lambda *_: ()),
+         ("hardswish", lambda *_: ()), ("elu", lambda *_: ()), ("softmax", lambda *_: (1,))]
+
+
+@pytest.mark.parametrize("name, arguments", NORMS)
+def test_layers(name, arguments):
+    q, tq = pair(numbers(4, 6, 5, 5), .05, 100)
+    values = [numbers(6, seed=1), numbers(6, seed=2), numbers(6, seed=3), torch.rand(6) + .5]
+    same(getattr(mine, name)(q, *arguments(*map(here, values)), .04, 90), getattr(theirs, name)(tq, *arguments(*values), .04, 90))
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "add_relu", "mul_relu", "add_scalar", "mul_scalar", "mul_scalar_relu"])
+@pytest.mark.parametrize("number", [2.5, -2.5, 20.])
+def test_numbers(name, number):
+    q, tq = pair(numbers(4, 6), .05, 100)
+    same(getattr(mine, name)(q, number), getattr(theirs, name)(tq, number))
+
+
+def packed_linear(seed=0):
+    (w, tw), bias = pair(numbers(12, 5, seed=seed) * .2, .01, 0, "qint8"), numbers(12, seed=seed + 1)
+    return mine.linear_prepack(w, here(bias)), theirs.linear_prepack(tw, bias), bias
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "rnn_tanh", "rnn_relu"])
+def test_steps_of_recurrent_layers(name):
+    gates = {"lstm": 4, "gru": 3}.get(name, 1)
+    weights = [pair(numbers(gates * 3, n, seed=n) * .2, .01, 0, "qint8") for n in (5, 3)]
+    biases = [numbers(gates * 3, seed=n) for n in (8, 9)]
+    packed = [mine.linear_prepack(w, here(b)) for (w, _), b in zip(weights, biases)]
+    t_packed = [theirs.linear_prepack(w, b) for (_, w), b in zip(weights, biases)]
+    x, h, c = numbers(2, 5), numbers(2, 3, seed=1), numbers(2, 3, seed=2)
+    state, t_state = ([here(h), here(c)], [h, c]) if name == "lstm" else (here(h), h)
+    made = getattr(mine, f"quantized_{name}_cell_dynamic")(here(x), state, *packed, *map(here, biases))
+    expected = getattr(theirs, f"quantized_{name}_cell_dynamic")(x, t_state, *t_packed, *biases)
+    for a, b in zip(made, expected) if name == "lstm" else ((made, expected),):
+        same(a, b, 1e-6)
+
+
+def test_packed_weights_are_exchanged():
+    (a, ta, bias), (b, tb, other) = packed_linear(), packed_linear(2)
+    cells = mine.make_quantized_cell_params_dynamic(a, b, here(bias), here(other), True)
+    t_cells = theirs.make_quantized_cell_params_dynamic(ta, tb, bias, other, True)
+    w, tw = pair(numbers(2, 2, 3, 3), .1, 0, "qint8")
+    conv, t_conv = mine.conv2d_prepack(w, None, [1, 2], [1, 0], [1, 1], 1), theirs.conv2d_prepack(tw, None, [1, 2], [1, 0], [1, 1], 1)
+    for writer, values, reader in ((tede, (a, cells, conv), torch), (torch, (ta, t_cells, t_conv), tede), (tede, (a, cells, conv), tede)):
+        file = io.BytesIO()
+        writer.save(values, file)
+        file.seek(0)
+        linear, params, convolution = reader.load(file, weights_only=False)
+        same(linear.unpack()[0].int_repr(), ta.unpack()[0].int_repr())
+        assert params.__getstate__()[0][0] == "quantized_dynamic" and params.__getstate__()[0][3] == [1]
+        assert reader.ops.quantized.conv2d_stride(convolution) == [1, 2]
+        assert isinstance(linear, reader.ScriptObject)
+    again = copy.deepcopy(conv)
+    assert again is not conv and again.padding() == [1, 0] and tede.equal(again.w, conv.w)
+    file.seek(0)
+    with pytest.raises(Exception, match="[Ww]eights.only"):
+        tede.load(file, weights_only=True)
+
+
+def test_schemas_are_pytorchs():
+    for name in ("linear", "linear_dynamic", "conv1d_prepack", "conv3d_unpack", "embedding_bag_byte", "batch_norm2d", "cat", "layer_norm", "matmul",
+                 "quantized_lstm_cell_dynamic", "conv_transpose2d_prepack", "linear_leaky_relu"):
+        assert str(getattr(mine, name).default._schema) == str(getattr(theirs, name).default._schema), name
+    assert set(mine.add.overloads()) >= {"default", "Scalar", "Scalar2", "Scalar_out"} and str(mine.conv2d.new._schema) == str(theirs.conv2d.new._schema)
+    assert repr(mine.linear) == repr(theirs.linear) and repr(mine.linear.default) == repr(theirs.linear.default)
+
+
+def test_operands_are_checked():
+    packed, t_packed, _ = packed_linear()
+    q, tq = pair(numbers(3, 5), .05, 100)
+    for ops, x, weights in ((mine, q, packed), (theirs, tq, t_packed)):
+        with pytest.raises(RuntimeError):
+            ops.linear(x[:, :3], weights, .1, 0)
+        with pytest.raises(RuntimeError, match="argument 'W_prepack'"):
+            ops.linear(x, 3, .1, 0)
+        with pytest.raises(RuntimeError, match="missing value for argument"):
+            ops.linear(x, weights, .1)
+        with pytest.raises(NotImplementedError, match="Could not run"):
+            ops.linear(x.dequantize(), weights, .1, 0)
+
+
+def test_results_are_written():
+    (a, ta), (b, tb) = pair(numbers(4, 64), .05, 100), pair(numbers(4, 64, seed=1), .04, 90)
+    out, t_out = pair(torch.zeros(4, 64), .1, 60)
+    same(mine.add_out(a, b, out), theirs.add_out(ta, tb, t_out))
+    same(out, t_out)
