@@ -71,6 +71,9 @@ static int open_library(void)
     if (!(name = (result (*) arguments)dlsym(library, #name))) \
         return td_error(TD_E_RUNTIME, "to_mkldnn: %s has no function %s: it isn't oneDNN 3", file, #name);
     DNNL_FUNCTIONS(LOOK_UP)
+    if (version->cpu_runtime & DNNL_RUNTIME_SYCL)       /* its memories are SYCL's, and its CPU is a driver of OpenCL's */
+        return td_error(TD_E_RUNTIME, "to_mkldnn: %s is built for SYCL, as that of the wheel onednn is, and needs a driver for the CPU: install "
+                        "onednn-cpu-gomp in an environment without it", file);
     if (dnnl_engine_create(&dnnl_engine, DNNL_CPU, 0) != DNNL_SUCCESS)
         return td_error(TD_E_RUNTIME, "to_mkldnn: %s doesn't compute on this CPU", file);
     omp_set_num_threads = (void (*)(int))dlsym(library, "omp_set_num_threads");       /* finds those that it depends on, too */

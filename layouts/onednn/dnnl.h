@@ -18,7 +18,7 @@ typedef struct dnnl_exec_arg_t { int arg; dnnl_memory_t memory; } dnnl_exec_arg_
 
 enum { DNNL_MAX_NDIMS = 12 };
 enum { DNNL_SUCCESS, DNNL_OUT_OF_MEMORY, DNNL_INVALID_ARGUMENTS, DNNL_UNIMPLEMENTED };
-enum { DNNL_CPU = 1, DNNL_IN_ORDER = 1 };
+enum { DNNL_CPU = 1, DNNL_IN_ORDER = 1, DNNL_RUNTIME_SYCL = 512 };
 enum { DNNL_F16 = 1, DNNL_BF16, DNNL_F32, DNNL_S32, DNNL_S8, DNNL_U8 };
 enum { DNNL_FORMAT_ANY = 1 };
 enum { DNNL_FORWARD_TRAINING = 64, DNNL_FORWARD_INFERENCE = 96, DNNL_BACKWARD = 128, DNNL_BACKWARD_DATA = 160 };

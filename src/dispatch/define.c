@@ -239,6 +239,27 @@ static int take_list(reader *r, td_arg *a, td_value *v)
     return 0;
 }
 
+/* A number in the place of a list of n: int[2] padding=0. */
+static int take_repeated(reader *r, td_arg *a, td_value *v)
+{
+    const bool yes = take(r, "True"), no = !yes && take(r, "False");
+    td_scalar item = td_bool(yes);
+    void *list = keep(r, (size_t)a->list_size * sizeof item);
+    if (!list || (!yes && !no && take_scalar(r, &item)))
+        return -1;
+    if (a->kind == TD_VALUE_INTS && item.kind == TD_SCALAR_FLOAT)
+        return fail(r, "an integer");
+    for (int i = 0; i < a->list_size; i++)
+        if (a->kind == TD_VALUE_INTS)
+            ((int64_t *)list)[i] = td_scalar_int(item);
+        else if (a->kind == TD_VALUE_FLOATS)
+            ((double *)list)[i] = td_scalar_double(item);
+        else
+            ((bool *)list)[i] = td_scalar_bool(item);
+    *v = (td_value){.kind = a->kind, .count = a->list_size, .ints = list};
+    return 0;
+}
+
 /* "float32", or the "float" that PyTorch also calls it. */
 static int take_dtype(reader *r, td_value *v)
 {
@@ -273,6 +294,8 @@ static int take_default(reader *r, td_arg *a)
     }
     if (take(r, "["))
         return take_list(r, a, v);
+    if (a->list_size && (a->kind == TD_VALUE_INTS || a->kind == TD_VALUE_FLOATS || a->kind == TD_VALUE_BOOLS))
+        return take_repeated(r, a, v);
     bool yes = take(r, "True"), no = !yes && take(r, "False");
     if (yes || no) {
         *v = (td_value){.kind = a->kind, .integer = yes};

@@ -55,3 +55,10 @@ def test_keys_named_as_pytorchs_are_the_cores():
     assert {name: names[key_of(name)[0]] for name in ("Python", "Conjugate", "Autograd", "AutogradCPU", "Tracer", "FuncTorchBatched")} == {
         "Python": "Python", "Conjugate": "Conjugate", "Autograd": "Autograd", "AutogradCPU": "Autograd", "Tracer": "Tracing",
         "FuncTorchBatched": "Transforms"}
+
+
+def test_a_number_is_the_default_of_a_list_of_a_length():
+    library = tede.library.Library("numbers", "DEF")
+    library.define("lists(Tensor x, int[2] a=3, float[2] b=0.5, bool[3] c=True, int[2] d=[]) -> Tensor")
+    defaults = [argument.default_value for argument in tede.ops.numbers.lists.default._schema.arguments[1:]]
+    assert defaults == [[3, 3], [0.5, 0.5], [True] * 3, []]
