@@ -46,8 +46,12 @@ static int run_on_cpu(const td_op *op, td_keyset keys, const td_value *arguments
 
 int td_run_other_impl(const td_impl *impl, const td_op *op, td_keyset keys, const td_value *arguments, td_tensor *const *results)
 {
-    if (!impl)
+    if (!impl) {        /* on meta nothing runs; results that aren't there would stay unwritten */
+        for (int i = 0; keys & TD_KEYSET(TD_META) && i < op->info.n_results; i++)
+            if (results[i] && results[i] != TD_NONE && results[i]->device.type == TD_CPU && results[i]->numel)
+                return td_error(TD_E_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, cpu and meta!");
         return td_no_impl(op, keys);
+    }
     if (impl->boxed && !impl->boxed(op, arguments, results, impl->context))
         return 0;
     return td_is_left_to_cpu(keys) ? run_on_cpu(op, keys, arguments, results) : -1;

@@ -108,3 +108,59 @@ def test_pieces_that_there_are_not():
     for ranks, shapes, dim in (([2, 2], [1, 1], 0), ([1], [2], 1), ([-1], [2], 0), ([2], [2, 2], 5)):
         with pytest.raises((RuntimeError, IndexError)):
             tede.ops.aten.cat_backward(tede.ones(2, 2), ranks, shapes, dim)
+
+
+@pytest.mark.parametrize('layout', ['to_sparse_csr', 'to_sparse_csc', 'to_sparse_bsr'])
+def test_compressed_less_strided(layout):
+    x, y = tede.tensor([[1., 2.], [0., 4.]]), tede.tensor([[5., 6.], [7., 8.]])
+    s = getattr(x, layout)(*[(1, 1)] * (layout == 'to_sparse_bsr'))
+    for alpha in 1, 2:
+        assert s.sub(y, alpha=alpha).equal(x.sub(y, alpha=alpha))
+        assert y.sub(s, alpha=alpha).equal(y.sub(x, alpha=alpha))
+        assert tede.sub(s, y, alpha=alpha, out=tede.zeros(2, 2)).equal(x.sub(y, alpha=alpha))
+    assert tede._foreach_sub([s], [y])[0].equal(x - y)
+
+
+def test_a_part_of_what_has_no_storage_is_not_replaced():
+    for x in tede.eye(2).to_sparse(), jagged():
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            tede.select_scatter(x, x.select(0, 0), 0, 0)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        tede.slice_scatter(tede.eye(2).to_sparse(), tede.eye(2).to_sparse())
+
+
+@pytest.mark.parametrize('value', [2, 2., 2 + 1j])
+def test_a_tensor_is_filled_into_half_complex_numbers(value):
+    for x in tede.tensor([3., 4.], dtype=tede.complex32), tede.tensor(3., dtype=tede.complex32):
+        index = tede.tensor([0])
+        filled = x.index_fill(0, index, tede.tensor(value))
+        assert filled.dtype is tede.complex32 and filled.reshape(-1)[0].item() == value
+        assert x.index_fill_(0, index, tede.tensor(value)).reshape(-1)[0].item() == value
+
+
+@pytest.mark.parametrize('call', [
+    lambda: tede.nn.functional.multi_margin_loss(tede.tensor(1.), tede.tensor(0, device='meta')),
+    lambda: tede.nn.functional.max_unpool2d(tede.ones(2, 3, 4), tede.zeros(2, 3, 4, device='meta', dtype=tede.int64), 2),
+    lambda: tede._softmax_backward_data(tede.tensor(1., device='meta'), tede.tensor(1.), 0, tede.float32),
+])
+def test_no_results_of_what_is_not_there(call):
+    with pytest.raises(RuntimeError, match='same device'):
+        call()
+
+
+def test_quantized_elements_do_not_accumulate():
+    q = tede.quantize_per_tensor(tede.ones(2), .5, 3, tede.qint8)
+    at = (tede.tensor([0]),)
+    assert q.index_put(at, tede.tensor([2.])).dequantize().tolist() == [2, 1]
+    with pytest.raises(RuntimeError, match='accumulate=False'):
+        q.index_put(at, tede.tensor([2.]), accumulate=True)
+
+
+@pytest.mark.parametrize('dtype', [tede.float32, tede.float64, tede.bfloat16, tede.complex64])
+def test_a_convolution_of_no_channels(dtype):
+    x, w = tede.ones(2, 0, 5, dtype=dtype), tede.ones(3, 0, 3, dtype=dtype)
+    held = [tede.full((2, 3, 3), 7., dtype=dtype) for _ in range(9)]         # memory that is not zero
+    del held
+    for _ in range(3):
+        assert tede.conv1d(x, w).eq(0).all() and tede.conv1d(x, w).shape == (2, 3, 3)
+        assert tede.conv1d(x, w, tede.tensor([1, 2, 3], dtype=dtype))[1, :, 2].tolist() == [1, 2, 3]

@@ -215,6 +215,8 @@ td_tensor *td_op__nested_from_padded(td_tensor *padded, td_tensor *sizes, bool f
     TD_AUTO td_tensor *x = fused ? td_permute(padded, 4, (int64_t[]){0, 2, 1, 3}) : td_ref(padded), *rows = td_as_contiguous(sizes, TD_I64);
     if (!x || !rows)
         return NULL;
+    if (sizes->device.type == TD_META)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "_nested_from_padded: sizes are read, so they can't be on meta");
     if (rows->ndim != 2 || x->ndim < 1 || rows->sizes[0] != x->sizes[0] || (!fused && rows->sizes[1] != x->ndim - 1) || rows->sizes[1] > x->ndim - 1)
         return td_fail(TD_E_RUNTIME, "_nested_from_padded: sizes have a row for each member, and a column for each of its dimensions");
     td_tensor_list list = {0};

@@ -137,12 +137,24 @@ int td_sparse_add_tensor_into(td_tensor *out, td_tensor *self, td_tensor *other,
     return add_into_dense(self, other, alpha);
 }
 
+/* A compressed self, of which addition takes the strided operand first. */
+static td_tensor *less_strided(td_tensor *self, td_tensor *other, td_scalar alpha)
+{
+    TD_AUTO td_tensor *negated = td_times(other, td_scalar_neg(alpha));
+    return td_sparse_add_tensor(negated, self, td_int(1));
+}
+static bool takes_strided(const td_tensor *self, const td_tensor *other) { return td_is_sparse(self) && !td_is_coo(self) && !td_is_sparse(other); }
+
 td_tensor *td_sparse_sub_tensor(td_tensor *self, td_tensor *other, td_scalar alpha)
 {
+    if (takes_strided(self, other))
+        return less_strided(self, other, alpha);
     return td_sparse_add_tensor(self, other, td_scalar_neg(alpha));
 }
 int td_sparse_sub_tensor_into(td_tensor *out, td_tensor *self, td_tensor *other, td_scalar alpha)
 {
+    if (takes_strided(self, other))
+        return td_finish_out("sub", out, less_strided(self, other, alpha));
     return td_sparse_add_tensor_into(out, self, other, td_scalar_neg(alpha));
 }
 

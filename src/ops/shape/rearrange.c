@@ -586,11 +586,13 @@ static td_tensor *clone_with_offset(td_tensor *self)
 
 /* The end of the *_scatter operators, which are select, slice and their like as functions without side effects: `copy` is self's copy,
  * `part` a view of it, where src is written.  NULL views are passed on. */
-static td_tensor *replace(td_tensor *copy, td_tensor *part, td_tensor *src)
+static td_tensor *replace(const char *op, td_tensor *copy, td_tensor *part, td_tensor *src)
 {
     td_shape_text a, b;
     if (!part)
         return NULL;
+    if (!copy->storage)         /* of these layouts a part is no view */
+        return td_layout_refuse(op, copy);
     if (part->ndim != src->ndim || memcmp(part->sizes, src->sizes, sizeof *src->sizes * src->ndim))
         return td_fail(TD_E_RUNTIME, "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
                        td_shape_str(src->ndim, src->sizes, a), td_shape_str(part->ndim, part->sizes, b));
@@ -600,19 +602,19 @@ td_tensor *td_op_diagonal_scatter(td_tensor *self, td_tensor *src, int64_t offse
 {
     TD_AUTO td_tensor *copy = clone_as_it_lies(self);
     TD_AUTO td_tensor *part = td_diagonal(copy, offset, dim1, dim2);
-    return replace(copy, part, src);
+    return replace("diagonal_scatter", copy, part, src);
 }
 td_tensor *td_op_select_scatter(td_tensor *self, td_tensor *src, int64_t dim, int64_t index)
 {
     TD_AUTO td_tensor *copy = clone_as_it_lies(self);
     TD_AUTO td_tensor *part = td_select_int(copy, dim, index);
-    return replace(copy, part, src);
+    return replace("select_scatter", copy, part, src);
 }
 td_tensor *td_op_slice_scatter(td_tensor *self, td_tensor *src, int64_t dim, const int64_t *start, const int64_t *end, int64_t step)
 {
     TD_AUTO td_tensor *copy = clone_as_it_lies(self);
     TD_AUTO td_tensor *part = td_slice_tensor(copy, dim, start, end, step);
-    return replace(copy, part, src);
+    return replace("slice_scatter", copy, part, src);
 }
 /* The copy has as much memory before its first element as self, so that offsets in the storage mean the same in both. */
 td_tensor *td_op_as_strided_scatter(td_tensor *self, td_tensor *src, int64_t n_size, const int64_t *size, int64_t n_stride,
@@ -622,7 +624,7 @@ td_tensor *td_op_as_strided_scatter(td_tensor *self, td_tensor *src, int64_t n_s
         return td_fail(TD_E_RUNTIME, "as_strided_scatter is currently only supported for contiguous inputs");
     TD_AUTO td_tensor *copy = clone_with_offset(self);
     TD_AUTO td_tensor *part = td_as_strided(copy, n_size, size, n_stride, stride, storage_offset);
-    return replace(copy, part, src);
+    return replace("as_strided_scatter", copy, part, src);
 }
 /* narrow as a copy, with the errors of PyTorch's own kernel, which checks in another order than narrow. */
 td_tensor *td_op_narrow_copy(td_tensor *self, int64_t dim, int64_t start, int64_t length)

@@ -283,11 +283,20 @@ static int correlate_pairs(conv *c)
     return td_conv_pairs(c) ? 0 : td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns");
 }
 
+/* Of no input channels: the bias, or zeros. */
+static int correlate_nothing(conv *c)
+{
+    memset(c->y, 0, (size_t)(c->g.batch * c->g.groups * c->g.cout * c->g.out_total * c->size));
+    for (int64_t t = 0; t < c->g.batch * c->g.groups; t++)
+        td_conv_add_bias(c, t % c->g.groups, c->g.cout, td_conv_y(c, t / c->g.groups, t % c->g.groups), c->g.out_total, c->g.out_total);
+    return 0;
+}
+
 /* The transposed convolution is the forward one's gradient for its input, and the weight is [in][out / groups] as it would be there, so
  * nothing is copied for it. */
 int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, const td_conv_geometry *g, td_tensor *out)
 {
-    const bool pairs = takes_pairs(input, g);
+    const bool nothing = !g->transposed && !g->cin, pairs = !nothing && takes_pairs(input, g);
     td_dtype type = pairs ? TD_BF16 : td_conv_dtype(input);
     TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *y = td_target(out, type);
     TD_AUTO td_tensor *b = td_operand(bias, pairs ? TD_F32 : type);
@@ -295,7 +304,7 @@ int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, con
         return -1;
     conv c = g->transposed ? conv_of(g, type, y->data, w->data, x->data) : conv_of(g, type, x->data, w->data, y->data);
     c.bias = td_data_or_null(b);
-    return (pairs ? correlate_pairs(&c) : g->transposed ? run_spread(&c) : td_conv_run_correlate(&c)) ? -1 : td_finish(out, y);
+    return (nothing ? correlate_nothing(&c) : pairs ? correlate_pairs(&c) : g->transposed ? run_spread(&c) : td_conv_run_correlate(&c)) ? -1 : td_finish(out, y);
 }
 
 /* The gradient of the bias: sums over images and positions, a task per channel. */
