@@ -38,7 +38,7 @@ HEAD = 'import torch\nfrom math import inf, nan\n'
 DTYPES = dict(float32=45, float64=14, int64=10, bool=6, complex64=5, int32=4, uint8=4, bfloat16=4, float16=3, int16=2, int8=2,
               complex128=2, uint16=1, uint32=1, uint64=1)
 # How far results may be apart, beside the largest of a tensor. Rounding isn't what this looks for: docs/accuracy.md has the figures.
-TOLERANCE = dict(float64=1e-7, complex128=1e-7, float32=1e-3, complex64=1e-3, float16=1e-2, bfloat16=6e-2)
+TOLERANCE = dict(float64=1e-7, complex128=1e-7, float32=1e-3, complex64=1e-3, float16=1e-2, complex32=1e-2, bfloat16=6e-2)
 
 
 # ---- what is called
@@ -550,9 +550,9 @@ class Pair:
         code, outcomes = compile(line, 'program', 'exec'), []
         self.written = 'out=' in line
         try:
-            overwritten, self.expanded = self.overwrites_operand(line), self.takes_expanded(line)
+            overwritten, self.expanded, self.computed = self.overwrites_operand(line), self.takes_expanded(line), self.computed_in(line)
         except RuntimeError:                # a dead view
-            overwritten = self.expanded = False
+            overwritten, self.expanded, self.computed = False, False, 0
         for lib, space in zip((self.torch, self.tede), self.spaces, strict=True):
             self.notify(lib)
             try:
@@ -601,6 +601,12 @@ class Pair:
         tensors = [x for one in held for x in (one if isinstance(one, (tuple, list)) else [one]) if isinstance(x, torch.Tensor)]
         return '.expand(' in line or any(n > 1 and not s for x in tensors for n, s in zip(x.shape, x.stride(), strict=True))
 
+    def computed_in(self, line):
+        """The tolerance of the operands: a result of a wider dtype may show what was computed in theirs."""
+        held = [getattr(x, 'dtype', None) for x in (self.spaces[0].get(name) for name in re.findall(r'\bv\d+', line.partition(' = ')[2]))]
+        dtypes = [str(dtype)[6:] for dtype in held] + re.findall(r'torch\.(\w+\d+)\b', line)
+        return max((TOLERANCE.get(dtype, 0) for dtype in dtypes if dtype != 'float32'), default=0)
+
     def bind(self, name, theirs, ours):
         """Tensors of a result go to the pool; what isn't a tensor must be equal."""
         torch, tede = self.torch, self.tede
@@ -627,8 +633,9 @@ class Pair:
         for name in list(self.pool):
             theirs, ours = (eval(name, space) for space in self.spaces)
             if name not in self.fresh:
-                self.fresh[name] = next((self.fresh[p] for p in self.fresh if p in self.pool and shares(p, name, self.spaces)), None) \
-                    or [version(theirs), version(ours)]
+                own = [version(theirs), version(ours)]          # .data begins again at 0
+                self.fresh[name] = next((self.fresh[p] for p in self.fresh if p in self.pool and shares(p, name, self.spaces)
+                                         and all(a <= b for a, b in zip(self.fresh[p], own, strict=True))), None) or own
             for kind, of in FACTS.items():
                 a, b = fact(of, theirs), fact(of, ours)
                 if kind == 'version':
@@ -665,8 +672,9 @@ class Pair:
         if a == b:
             return
         dtype = str(theirs.dtype)[6:]
-        # An out= of float64 may show what was computed in float32.
-        tolerance = max(TOLERANCE.get(dtype, 0), 2e-6 if self.written and dtype in ('float64', 'complex128') else 0)
+        # A result of float64 may show what was computed in float32.
+        tolerance = max(TOLERANCE.get(dtype, 0), self.computed if self.written and dtype in TOLERANCE else 0,
+                        2e-6 if dtype in ('float64', 'complex128') else 0)
         if strict and not close(a, b, tolerance, scale(a)):
             raise Difference(kind, f'{name}{apart(a, b, tolerance, scale(a))}' + ' of an expanded tensor' * self.expanded)
         # PyTorch's bits from here on, so that differences of rounding don't grow from line to line.
@@ -708,14 +716,17 @@ def version(x):
 def shares(one, other, spaces):
     """Whether two variables have one storage, and so one version."""
     a, b = (eval(name, spaces[0]) for name in (one, other))
-    return a.numel() and b.numel() and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    try:
+        return a.numel() and b.numel() and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    except RuntimeError:                    # PyTorch: "an invalid python storage"
+        return False
 
 
 def scale(a):
     """The largest finite magnitude, at least 1."""
     if isinstance(a, list):
         return max(map(scale, a), default=1.)
-    size = abs(a)
+    size = max(abs(a.real), abs(a.imag)) if isinstance(a, complex) else abs(a)
     return size if 1 < size < math.inf else 1.
 
 
@@ -728,7 +739,7 @@ def close(a, b, tolerance, size):
         a, b = complex(a), complex(b)
         if any(map(math.isnan, (a.real, a.imag))) or abs(a) == math.inf:      # which parts become NaN is nobody's promise
             return not (math.isfinite(b.real) and math.isfinite(b.imag))
-        return abs(a - b) <= tolerance * size
+        return math.hypot(a.real - b.real, a.imag - b.imag) <= tolerance * size
     if isinstance(a, (int, float)) and isinstance(b, (int, float)):
         return math.isnan(a) and math.isnan(b) or abs(a - b) <= tolerance * size
     return False

@@ -370,6 +370,9 @@ td_tensor *td_op_linalg_cond(td_tensor *self, const td_scalar *p)
     static const int64_t last[] = {-2, -1};
     if (td_check_matrix("linalg.cond", self, "A"))
         return NULL;
+    const double size = p ? fabs(td_scalar_double(*p)) : 2;
+    if (size != 1 && size != 2 && size != INFINITY)
+        return td_fail(TD_E_RUNTIME, "linalg.cond got an invalid norm type: %g", td_scalar_double(*p));
     if (!self->numel)
         return td_zeros(self->ndim - 2, self->sizes, td_dtype_to_real((td_dtype)self->dtype), self->device);
     double order = p ? td_scalar_double(*p) : 2;
@@ -394,6 +397,8 @@ td_tensor *td_op_linalg_cond_p_str(td_tensor *self, const char *p)
     static const int64_t last[] = {-2, -1};
     if (td_check_square("linalg.cond", self) || td_check_linalg_dtype("linalg.cond", self, true))
         return NULL;
+    if (strcmp(p, "fro") && strcmp(p, "nuc"))
+        return td_fail(TD_E_RUNTIME, "linalg.cond got an invalid norm type: %s", p);
     LET(inverse) = NULL;
     LET(singular) = infinite_where_singular(self, &inverse);
     LET(norm) = td_linalg_matrix_norm_str_ord(self, p, 2, last, false, TD_DTYPE_NONE);

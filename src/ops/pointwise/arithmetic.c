@@ -37,7 +37,15 @@ td_tensor *td_op_lerp_scalar(td_tensor *self, td_tensor *end, td_scalar weight)
 td_tensor *td_op_logit(td_tensor *self, const double *eps)
 {
     TD_AUTO td_tensor *x = td_dtype_is_floating(self->dtype) ? td_tensor_retain(self) : td_to(self, td_default_dtype());
-    return eps && !(*eps < 0) ? td_logit_within(x, *eps, 1 - *eps) : td_logit_anywhere(x);
+    if (!eps || *eps < 0)
+        return td_logit_anywhere(x);
+    if (!x || (x->dtype != TD_F16 && x->dtype != TD_BF16))
+        return td_logit_within(x, *eps, 1 - *eps);
+    float limits[2] = {(float)*eps, (float)(1 - *eps)};         /* of halves: rounded to them, so the upper one may be 1 */
+    uint16_t halves[2];
+    td_convert(x->dtype, halves, 2, TD_F32, limits, 4, 2);
+    td_convert(TD_F32, limits, 4, x->dtype, halves, 2, 2);
+    return td_logit_within(x, limits[0], limits[1]);
 }
 
 /* d angle(z) = Im(dz conj(z)) / |z|^2: the gradient is grad i z / |z|^2, at a right angle to z.  A real number's angle is 0 or pi,

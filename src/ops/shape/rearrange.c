@@ -624,7 +624,8 @@ td_tensor *td_op_as_strided_scatter(td_tensor *self, td_tensor *src, int64_t n_s
         return td_fail(TD_E_RUNTIME, "as_strided_scatter is currently only supported for contiguous inputs");
     TD_AUTO td_tensor *copy = clone_with_offset(self);
     TD_AUTO td_tensor *part = td_as_strided(copy, n_size, size, n_stride, stride, storage_offset);
-    return replace("as_strided_scatter", copy, part, src);
+    TD_AUTO td_tensor *made = replace("as_strided_scatter", copy, part, src);
+    return td_alias_detached(made, false);          /* no view of the copy's memory in front of it */
 }
 /* narrow as a copy, with the errors of PyTorch's own kernel, which checks in another order than narrow. */
 td_tensor *td_op_narrow_copy(td_tensor *self, int64_t dim, int64_t start, int64_t length)

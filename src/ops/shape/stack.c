@@ -192,7 +192,7 @@ td_tensor *td_op_combinations(td_tensor *self, int64_t r, bool with_replacement)
     if (td_mul_checked(count, r, &length))
         return NULL;
     /* The positions in lexicographic order: the last one that can still go up does, those behind it follow. */
-    TD_AUTO td_tensor *rows = td_empty(1, &length, TD_I64), *row = td_empty(1, &r, TD_I64);
+    TD_AUTO td_tensor *rows = td_empty(2, (int64_t[]){count, r}, TD_I64), *row = td_empty(1, &r, TD_I64);
     if (!rows || !row)
         return NULL;
     int64_t *at = (int64_t *)row->data, *out = (int64_t *)rows->data;
@@ -208,8 +208,8 @@ td_tensor *td_op_combinations(td_tensor *self, int64_t r, bool with_replacement)
             at[k] = value;
     }
     /* One gather of all rows, through which gradients go; the positions have none. */
-    TD_AUTO td_tensor *there = td__to_copy(rows, TD_DTYPE_NONE, self->device, false, TD_MEMORY_FORMAT_NONE), *chosen = td_index_select(self, 0, there);
-    return td_reshape(chosen, 2, (int64_t[]){count, r});
+    TD_AUTO td_tensor *there = td__to_copy(rows, TD_DTYPE_NONE, self->device, false, TD_MEMORY_FORMAT_NONE);
+    return td_index_tensor(self, 1, (td_tensor *[]){there});
 }
 
 /* The Vandermonde matrix, columns x^0, x^1, ..., x^(N-1): a cumulative product of x beside ones.  Integers and bool count in int64. */

@@ -446,6 +446,8 @@ int td_cpu_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n_dim, con
     sink s = {.what = AS_REAL, .out = out0};
     td_reduction kind = p == INFINITY ? TD_RED_ABSMAX : p == -INFINITY ? TD_RED_ABSMIN : p == 0 ? TD_RED_COUNT
                       : p == 1 || td_reduce_count(self, mask) == 1 ? TD_RED_ABSSUM : p == 2 ? TD_RED_SQUARES : TD_RED_POWERS;
+    if (kind == TD_RED_POWERS && out0->dtype != TD_F64)         /* one that float32 can't hold is infinite, and each norm 1, as in PyTorch */
+        p = (float)p;
     if (kind == TD_RED_COUNT)
         s.what = AS_INT;
     else if (kind == TD_RED_SQUARES)
