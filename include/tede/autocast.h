@@ -33,6 +33,9 @@ TD_API td_autocast td_autocast_now(void);
 TD_API td_autocast td_autocast_now_on(int device_type);
 TD_API int         td_autocast_set(td_autocast state) TD_MUST_USE;
 TD_API void        td_autocast_clear_cache(void);
+/* What says the type of device that an object of a class stands for, TD_META if it doesn't say: tensors on meta are often such, and are cast as
+ * what they stand for would be.  The language that has the classes sets it. */
+TD_API void        td_autocast_set_type_of(int (*type_of)(const td_tensor *x));
 /* The two halves of begin and end that count the nesting: how deep the thread is then.  At depth 0 the kept casts go. */
 TD_API int         td_autocast_deeper(int by);
 

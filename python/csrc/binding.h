@@ -345,6 +345,7 @@ int64_t   td_py_numel(PyObject *self, const char *query_name);
 int64_t   td_py_offset(PyObject *self);
 int       td_py_contiguous(PyObject *self, PyObject *format);
 int       td_py_device_of(PyObject *self, td_device *device);
+int       td_py_metadata_init(PyObject *module);
 int       td_py_layout_of(PyObject *self);
 
 /* ---- results.c */

@@ -260,7 +260,7 @@ static const td_op *shown_as(const td_op *op, const td_value *arguments)
         return op;
     if (is_number(&arguments[0]))
         other = relative(info, NULL, "Scalar_Tensor");
-    else if (!(other = relative(info, NULL, "Scalar")))
+    else if (!(other = relative(info, NULL, "Scalar")) || td_op_describe(other)->arguments[1].kind != TD_VALUE_SCALAR)     /* pow.Scalar's is the first */
         other = relative(info, NULL, "Tensor_Scalar");
     return other ? other : op;
 }

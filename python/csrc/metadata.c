@@ -5,6 +5,7 @@
  * An answer of None means: as it was made.  Queries are made for what Python reads; the core, in what operators are made of
  * (contiguous(), x[...]), goes by the geometry that the object was made with. */
 #include "binding.h"
+#include <tede/autocast.h>
 #include <tede/layout.h>
 
 static PyObject *overload_of(const char *space, const char *name, const char *overload)
@@ -148,6 +149,26 @@ int td_py_device_of(PyObject *self, td_device *device)
     Py_XDECREF(answer);
     return found > 0 ? 0 : -1;
 }
+/* For autocast. Whose class doesn't answer is where it was made. */
+static int type_of_object(const td_tensor *x)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *self = td_tensor_wrapper(x);
+    td_device device = td_tensor_device(x);
+    if (self && td_py_device_of(self, &device) < 0) {
+        PyErr_Clear();
+        device = td_tensor_device(x);
+    }
+    PyGILState_Release(state);
+    return device.type;
+}
+int td_py_metadata_init(PyObject *module)
+{
+    (void)module;
+    td_autocast_set_type_of(type_of_object);
+    return 0;
+}
+
 static int shown_layout(const td_tensor *x)
 {
     const int layout = td_tensor_shown_layout(x);

@@ -39,9 +39,22 @@ void td_autocast_clear_cache(void)
 
 /* ---- casts */
 
+static int (*type_of_object)(const td_tensor *x);
+
+void td_autocast_set_type_of(int (*type_of)(const td_tensor *x)) { type_of_object = type_of; }
+
+static int type_of(const td_tensor *x)
+{
+    if (TD_UNLIKELY(x->device.type == TD_META && x->flags & TD_FLAG_PYTHON && type_of_object)) {
+        const int type = type_of_object(x);
+        return type >= 0 && type < TD_DEVICE_TYPES ? type : TD_META;
+    }
+    return x->device.type;
+}
+
 static bool eligible(const td_tensor *x)
 {
-    return x != TD_NONE && now.dtypes[x->device.type] != TD_DTYPE_NONE && td_dtype_is_floating((td_dtype)x->dtype) && x->dtype != TD_F64;
+    return x != TD_NONE && td_dtype_is_floating((td_dtype)x->dtype) && x->dtype != TD_F64 && now.dtypes[type_of(x)] != TD_DTYPE_NONE;
 }
 
 static kept **find(const td_tensor *x)
@@ -82,7 +95,7 @@ static td_tensor *cast(td_frame *f, td_tensor *x, td_dtype dtype)
 {
     if (x->dtype == dtype)
         return x;
-    const bool keep = now.cached && depth && dtype == (td_dtype)now.dtypes[x->device.type] && x->dtype == TD_F32 && x->flags & TD_FLAG_REQUIRES_GRAD &&
+    const bool keep = now.cached && depth && dtype == (td_dtype)now.dtypes[type_of(x)] && x->dtype == TD_F32 && x->flags & TD_FLAG_REQUIRES_GRAD &&
                       !x->base && !td_wrapped_of(x) && !(x->flags & TD_FLAG_INFERENCE);
     return td_frame_keep(f, keep ? cast_kept(x, dtype) : td_to(x, dtype));
 }
@@ -105,7 +118,7 @@ static td_autocast_policy policy_of(td_frame *f, const td_op_traits *traits)
     for (int i = 0; i < f->count && !found; i++)
         for (int k = 0; !found && (x = member(f, i, k)); k++) {
             found = eligible(*x);
-            type = *x != TD_NONE && (found || !met) ? (*x)->device.type : type;
+            type = *x != TD_NONE && (found || !met) ? type_of(*x) : type;
             met |= *x != TD_NONE;
         }
     return type > TD_META && traits->autocast_devices ? traits->autocast_devices : traits->autocast;
@@ -124,7 +137,7 @@ static int cast_all(td_frame *f, const td_op *op, td_autocast_policy how)
                 wide = true;
     for (int i = 0; i < f->count; i++)
         for (int k = 0; (x = member(f, i, k)); k++)
-            if (eligible(*x) && !(*x = cast(f, *x, wide ? TD_F32 : (td_dtype)now.dtypes[(*x)->device.type])))
+            if (eligible(*x) && !(*x = cast(f, *x, wide ? TD_F32 : (td_dtype)now.dtypes[type_of(*x)])))
                 return -1;
     return 0;
 }

@@ -287,3 +287,17 @@ def test_tables_of_operators(lib):
     assert F._is_tensor_constructor(aten.empty.memory_format) and not F._is_tensor_constructor(aten.zeros_like.default)
     assert aten.zeros_like.default in F._like_tensor_constructors and aten.zeros.default not in F._like_tensor_constructors
     assert aten.to.device in F._device_not_kwarg_ops and aten.zeros.default not in F._device_not_kwarg_ops
+
+
+def test_autocast_goes_by_the_device_that_fakes_say(lib):
+    F = fakes(lib)
+    x, w = lib.rand(2, 3), lib.rand(4, 3)
+    mode = F.FakeTensorMode()
+    with lib.amp.autocast("cpu", dtype=lib.bfloat16):
+        for function in (lambda x, w: x @ w.t(), lib.nn.functional.linear, lambda x, w: lib.inner(x, w), lambda x, w: (x @ w.t()).softmax(-1)):
+            want = function(x, w).dtype
+            with mode:
+                assert function(mode.from_tensor(x), mode.from_tensor(w)).dtype == want
+        with mode:
+            assert (lib.rand(2, 2, device="meta") @ lib.rand(2, 2, device="meta")).dtype == lib.float32
+            assert (lib.rand(2, 2, device="cuda") @ lib.rand(2, 2, device="cuda")).dtype == lib.float32

@@ -177,3 +177,15 @@ def test_lengths_of_sequences_are_read(lib):
     with Mode():
         made = lib.nn.functional.ctc_loss(x, targets, [5, 5], [2, 2])
     lib.testing.assert_close(plain(made), lib.nn.functional.ctc_loss(x, targets, [5, 5], [2, 2]))
+
+
+def test_powers_within_operators(lib):
+    """pow.Scalar is of a number to the power of a tensor, so a tensor to the power of a number is pow.Tensor_Scalar."""
+    Held, _ = wrapping(lib)
+    x, y = lib.rand(3, 2), lib.rand(3, 2)
+    grads = []
+    for made in (Held(x.clone().requires_grad_()), x.clone().requires_grad_()):
+        lib.dist(made, y, 4).backward()
+        lib.cdist(made, y, 3.0).sum().backward()
+        grads.append(plain(made.grad))
+    lib.testing.assert_close(*grads)
