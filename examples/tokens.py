@@ -46,11 +46,11 @@ def joined(parts, rank):
 
 
 class Tokenizer:
-    """`pieces` are the tokens' texts by number. `special` ones are found in texts as they are, and show nothing."""
+    """`pieces` are the tokens' texts by number. `special` ones are found in texts as they are, and show nothing if they are `hidden`."""
 
-    def __init__(self, pieces, special, rank, pattern=None, bos=None, eos=None, add_bos=False, add_space=True, whole_words=False):
+    def __init__(self, pieces, special, hidden, rank, pattern=None, bos=None, eos=None, add_bos=False, add_space=True, whole_words=False):
         self.pieces, self.ids = pieces, {piece: i for i, piece in enumerate(pieces)}
-        self.special = {piece: self.ids[piece] for piece in special}
+        self.special, self.hidden = {piece: self.ids[piece] for piece in special}, frozenset(hidden)
         self.rank, self.pattern, self.whole_words = rank, pattern and re.compile(pattern), whole_words
         self.bos, self.eos, self.add_bos, self.add_space = bos, eos, add_bos, add_space
         longest_first = sorted(map(re.escape, self.special), key=len, reverse=True)
@@ -85,7 +85,7 @@ class Tokenizer:
         """What a token adds to a text, which may be part of a character."""
         piece = self.pieces[i]
         if piece in self.special:
-            return b""
+            return b"" if piece in self.hidden else piece.encode()
         if self.pattern:
             return bytes(BYTE[character] for character in piece)
         if re.fullmatch("<0x[0-9A-F]{2}>", piece):
@@ -109,16 +109,17 @@ def from_gguf(metadata):
 
     pieces, model = said("tokens"), said("model")
     kinds = said("token_type", [1] * len(pieces))
-    special = [piece for piece, kind in zip(pieces, kinds, strict=True) if kind in (3, 4)]        # control, user-defined
+    hidden = [piece for piece, kind in zip(pieces, kinds, strict=True) if kind == 3]              # control
+    special = hidden + [piece for piece, kind in zip(pieces, kinds, strict=True) if kind == 4]    # user-defined
     known = {"bos": said("bos_token_id"), "eos": said("eos_token_id")}
     if model == "llama":
         scores = dict(zip(pieces, said("scores"), strict=True))
-        return Tokenizer(pieces, special, lambda a, b: -scores[a + b] if a + b in scores else None, **known,
+        return Tokenizer(pieces, special, hidden, lambda a, b: -scores[a + b] if a + b in scores else None, **known,
                          add_bos=said("add_bos_token", True), add_space=said("add_space_prefix", True))
     if model == "gpt2":
         ranks = {tuple(pair.split(" ")): i for i, pair in enumerate(said("merges"))}
         pre = said("pre", "gpt-2")
-        return Tokenizer(pieces, special, lambda a, b: ranks.get((a, b)), pattern_named(pre), **known,
+        return Tokenizer(pieces, special, hidden, lambda a, b: ranks.get((a, b)), pattern_named(pre), **known,
                          add_bos=said("add_bos_token", pre == "llama-bpe"), whole_words=pre == "llama-bpe")
     raise ValueError(f"tokenizer: the kind {model!r} isn't known here; there are 'llama' (SentencePiece) and 'gpt2'")
 
@@ -142,5 +143,6 @@ def from_json(path, settings):
     words = json.dumps(said["pre_tokenizer"])
     by_bytes = "ByteLevel" in words
     pre = "llama-bpe" if "{1,3}" in words else "qwen2" if r"|\\p{N}|" in words else "smollm" if '"Digits"' in words else "gpt-2"
-    return Tokenizer(pieces, [token["content"] for token in added], lambda a, b: ranks.get((a, b)), PATTERNS[pre] if by_bytes else None, **known,
+    hidden = [token["content"] for token in added if token.get("special", True)]
+    return Tokenizer(pieces, [token["content"] for token in added], hidden, lambda a, b: ranks.get((a, b)), PATTERNS[pre] if by_bytes else None, **known,
                      add_bos=settings.get("add_bos_token", pre == "llama-bpe" or not by_bytes), whole_words=model.get("ignore_merges", False))
