@@ -23,7 +23,8 @@ static td_dtype integer_of(td_dtype dtype)
     return size == 1 ? TD_U8 : size == 2 ? TD_I16 : TD_I32;
 }
 
-/* The first dtype among the operands that has the key; TD_DTYPE_NONE with an error if there is another one that it isn't promoted with. */
+/* The first dtype among the operands that has the key; TD_DTYPE_NONE with an error if there is another one that it isn't promoted with
+ * and the operator's body doesn't take by itself. */
 static td_dtype format_of(const td_op *op, const td_value *arguments)
 {
     td_dtype found = TD_DTYPE_NONE;
@@ -34,7 +35,8 @@ static td_dtype format_of(const td_op *op, const td_value *arguments)
                 continue;
             if (found == TD_DTYPE_NONE)
                 found = (td_dtype)x->dtype;
-            else if (td_promote_types(found, (td_dtype)x->dtype) == TD_DTYPE_NONE)
+            else if (!(op->info.traits->known >> found & op->info.traits->known >> x->dtype & 1) &&
+                     td_promote_types(found, (td_dtype)x->dtype) == TD_DTYPE_NONE)
                 return TD_DTYPE_NONE;
         }
     return found;

@@ -115,7 +115,7 @@ def test_operators_give_or_refuse_the_same(name):
     for line in CALLS.strip().splitlines():
         results = []
         for lib, x_ in (torch, x), (tede, here(x)):
-            names = {**vars(lib), "x": x_, "d": getattr(lib, name), "i": lib.tensor([3, 0, 4]), "chosen": lib.arange(256) % 3 == 0}
+            names = {**vars(lib), "nn": lib.nn, "x": x_, "d": getattr(lib, name), "i": lib.tensor([3, 0, 4]), "chosen": lib.arange(256) % 3 == 0}
             results.append(outcome(lambda line=line, names=names: eval(line.strip(), names)))
         want, got = results
         if isinstance(want, tuple) and isinstance(got, tuple):
@@ -171,3 +171,27 @@ def test_text_and_limits(name):
         assert str(here(x).tolist()) == str(x.tolist()) and here(x)[3].item() == x[3].item()
         for field in "bits eps max min tiny resolution smallest_normal dtype".split():
             assert getattr(tede.finfo(getattr(tede, name)), field) == getattr(torch.finfo(getattr(torch, name)), field)
+
+
+def test_products_of_scaled_float8_matrices(lib):
+    a, b = (((lib.arange(16 * 32) * k % 19 - 9).reshape(16, 32) / 4).to(lib.float8_e4m3fn) for k in (7, 5))
+    b, one = b.t(), lib.tensor(1.)
+    by, rows, columns = lib.tensor(.25), lib.arange(1., 17).reshape(16, 1) / 8, lib.arange(1., 17).reshape(1, 16) / 4
+    wide = a.float() @ b.float()
+    close = lib.testing.assert_close
+    close(lib._scaled_mm(a, b, by, one, out_dtype=lib.float32), wide * .25)
+    close(lib._scaled_mm(a, b, rows, columns, out_dtype=lib.float32), wide * rows * columns)
+    close(lib._scaled_mm(a, b, by, by, lib.ones(16), out_dtype=lib.bfloat16), (wide / 16 + 1).bfloat16(), rtol=1e-2, atol=1e-2)
+    close(lib._scaled_mm(a.to(lib.float8_e5m2), b, by, by, out_dtype=lib.float32), a.to(lib.float8_e5m2).float() @ b.float() / 16)
+    narrow = lib._scaled_mm(a, b, by, by)
+    assert narrow.dtype == lib.float8_e4m3fn
+    close(narrow.float(), wide / 16, rtol=.07, atol=.01)
+    if lib.__name__ == "tede":          # PyTorch's CPU divides by scale_result or doesn't, by which of its kernels was cached
+        close(lib._scaled_mm(a, b, by, by, scale_result=lib.tensor(2.)).float(), wide / 32, rtol=.07, atol=.01)
+    close(lib._scaled_mm(a[:, :0], b[:0], one, one).float(), lib.zeros(16, 16))
+    for arguments, kind, words in (((a, b[:5], one, one), RuntimeError, "cannot be multiplied"), ((a, b[0], one, one), RuntimeError, "mat2 must be a matrix"),
+                                   ((a, b, lib.ones(2), one), ValueError, "Invalid scaling configuration"), ((a, b.float(), one, one), ValueError, "Invalid scaling"),
+                                   ((a, b, columns, rows), ValueError, "Invalid scaling"), ((a, b, one, one, lib.ones(3)), RuntimeError, "Bias must be size 16 but got 3"),
+                                   ((a, b, one, one, None, lib.ones(2)), RuntimeError, "scale_result must be a float scalar")):
+        with pytest.raises(kind, match=words):
+            lib._scaled_mm(*arguments)
