@@ -227,3 +227,62 @@ def test_times_and_sizes_as_text(lib):
     util = importlib.import_module(lib.__name__ + ".autograd.profiler_util")
     assert [util._format_time(t) for t in (0, 12.3456, 1000, 123456.7, 3.5e9)] == ["0.000us", "12.346us", "1.000ms", "123.457ms", "3500.000s"]
     assert [util._format_memory(n) for n in (0, -1023, 1024, 5e6, -2 ** 31)] == ["0 B", "-1023 B", "1.00 KB", "4.77 MB", "-2.00 GB"]
+
+
+def traced(path):
+    nodes = json.loads(path.read_text())['nodes']
+    assert sum(node['name'] == '[pytorch|profiler|execution_trace|process]' and node['id'] == 1 for node in nodes) == 1
+    return nodes
+
+
+def test_an_execution_trace_has_calls_and_their_operands(lib, tmp_path):
+    path = tmp_path / 'alone.json'
+    observer = lib.profiler.ExecutionTraceObserver().register_callback(str(path))
+    x = lib.ones(2, 3)
+    with lib.profiler.record_function('before'):
+        x * 2
+    observer.start()
+    with lib.profiler.record_function('within'):
+        y = x.t() @ x
+        y.add(float('inf'))
+    observer.stop()
+    x * 3
+    assert observer.get_output_file_path() == str(path)
+    observer.unregister_callback()
+    nodes = traced(path)
+    names = [node['name'] for node in nodes]
+    assert 'within' in names and 'before' not in names and 'aten::mul' not in names
+    product = next(node for node in nodes if node['name'] in ('aten::mm', 'aten::matmul'))
+    by_id = {node['id']: node for node in nodes}
+    parent = product
+    while parent['name'] != 'within' and parent['id'] > 1:
+        parent = by_id[parent['ctrl_deps']]
+    assert parent['name'] == 'within'
+    left, right = product['inputs']['values'][:2]
+    assert left[1] == right[1] and left[3:] == [6, 4, 'cpu'] and product['inputs']['shapes'][:2] == [[3, 2], [2, 3]]
+    assert product['outputs']['shapes'][0] == [3, 3] and {'rf_id', 'tid', 'seq_id'} <= {a['name'] for a in product['attrs']}
+
+
+def test_an_execution_trace_of_a_profile_names_calls_by_its_numbers(lib, tmp_path):
+    path, trace = tmp_path / 'calls.json', tmp_path / 'trace.json'
+    schedule = lib.profiler.schedule(skip_first=1, wait=1, warmup=0, active=2, repeat=1)
+    observer = lib.profiler.ExecutionTraceObserver().register_callback(str(path))
+    with lib.profiler.profile(activities=[lib.profiler.ProfilerActivity.CPU], schedule=schedule, execution_trace_observer=observer) as prof:
+        for i in range(5):
+            with lib.profiler.record_function(f'step {i}'):
+                lib.ones(2).add(1)
+            prof.step()
+    prof.export_chrome_trace(str(trace))
+    nodes = traced(path)
+    assert [node['name'] for node in nodes if node['name'].startswith('step')] == ['step 2', 'step 3']
+    ids = [a['value'] for node in nodes for a in node['attrs'] if a['name'] == 'rf_id' and 'execution_trace' not in node['name']]
+    events = [e for e in json.loads(trace.read_text())['traceEvents'] if e.get('cat') in ('cpu_op', 'user_annotation')]
+    assert sorted(ids) == sorted(e['args']['Record function id'] for e in events)
+    assert all('Input Dims' not in e['args'] for e in events)
+
+
+def test_an_execution_trace_of_nothing(lib, tmp_path):
+    path = tmp_path / 'nothing.json'
+    observer = lib.profiler.ExecutionTraceObserver().register_callback(str(path))
+    observer.unregister_callback()
+    assert len(traced(path)) <= 2 and observer.get_output_file_path() == str(path)

@@ -11,14 +11,15 @@ each call and costs more.
 """
 from tede.profiler import _listen
 from tede.profiler._averages import DeviceType, EventList, FunctionEvent, FunctionEventAvg, Interval, Kernel  # noqa: F401
+from tede.profiler._execution import ExecutionTraceObserver  # noqa: F401
 from tede.profiler._listen import _RecordFunctionFast, record_function  # noqa: F401
 from tede.profiler._profile import (  # noqa: F401
     KinetoStepTracker, ProfilerAction, ProfilerActivity, _ExperimentalConfig, _ProfilerStats, profile, schedule, supported_activities,
     tensorboard_trace_handler)
 from tede.utils._traceback import gather_traceback, symbolize_tracebacks  # noqa: F401
 
-__all__ = ["DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
-           "tensorboard_trace_handler"]
+__all__ = ["DeviceType", "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule",
+           "supported_activities", "tensorboard_trace_handler"]
 
 
 def kineto_available():

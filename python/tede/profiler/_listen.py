@@ -36,8 +36,9 @@ class Session:
 class Listener:
     """Gathers the events of one recording on one thread."""
 
-    def __init__(self, session, shapes=False, stack=False, memory=False, flops=False, timing=None):
+    def __init__(self, session, shapes=False, stack=False, memory=False, flops=False, timing=None, values=False):
         self.session, self.shapes, self.stack, self.timing, self._memory = session, shapes, stack, timing, memory
+        self.values = values            # whether events keep their operands and results
         self.events, self.open, self.thread, self._total = [], [], threading.get_ident(), 0
         self._formulas, self._python = _formulas() if flops else None, PythonCalls(session) if stack else None
 
@@ -71,7 +72,7 @@ class Listener:
             kinds = 1 << _CALL | 1 << _RETURN | 1 << _NODE | 1 << _NODE_END
             if self._memory:
                 kinds |= 1 << _ALLOCATE | 1 << _FREE
-            listen(self.on_event, kinds, self.shapes or self._formulas is not None or self.timing is not None)
+            listen(self.on_event, kinds, self.shapes or self.values or self._formulas is not None or self.timing is not None)
             running.listener = self
 
     def begin(self, name, when, kind="cpu_op"):
@@ -107,9 +108,10 @@ class Listener:
                 event.sequence_nr = _C._next_sequence()
             if self.timing:
                 self.timing.begin(event, keys, more[1])
+            if self.values or self.shapes:
+                event.values = more[1]
             if self.shapes:
                 event.input_shapes = [shape_of(v) for v in more[1]]
-                event.values = more[1]
                 if settings["concrete_inputs"]:
                     event.concrete_inputs = [concrete(v) for v in more[1]]
             if self._formulas:
@@ -125,6 +127,8 @@ class Listener:
                 event = self.begin(title, when)
                 event.sequence_nr, event.fwd_thread = numbers[0], self.thread if numbers[0] >= 0 else 0
         elif kind == _RETURN:
+            if self.values and self.open:
+                self.open[-1].results = more[1] or ()
             if self._formulas and self.open:
                 self._count_flops(self.open[-1], more[1])
             self.end(when)
@@ -293,6 +297,17 @@ class record_function:
         return recorded
 
 
+def _recorded(value):
+    """An operand as listeners get it."""
+    if isinstance(value, (list, tuple)):
+        return [_recorded(v) for v in value]
+    if not isinstance(value, _C.Tensor):
+        return value
+    storage = value.untyped_storage()
+    return (storage.data_ptr() + value.storage_offset() * value.itemsize, storage.data_ptr(), storage.nbytes(), value.dtype, value.size(), value.stride(),
+            value.storage_offset(), value.device, value.requires_grad, None)
+
+
 class _RecordFunctionFast(record_function):
     """As record_function, with operands, whose shapes are kept where shapes are, and values by keyword for the trace."""
     _kind = "cpu_op"
@@ -306,6 +321,8 @@ class _RecordFunctionFast(record_function):
         if self._listener and self._listener.shapes:
             self.event.input_shapes = [list(v.shape) if isinstance(v, _C.Tensor) else [] for v in self._inputs]
             self.event.kwinputs = dict(self._keywords)
+        if self._listener and self._listener.values:
+            self.event.values = [_recorded(v) for v in self._inputs]
         return self
 
 

@@ -119,8 +119,8 @@ class profile:
     activities: ProfilerActivity.CPU, and CUDA, XPU, ... or PrivateUse1 for what devices that were loaded do meanwhile, by stream; all of them
     where none are named. schedule: what to do in which step(), see `schedule`; on_trace_ready: called with the profile when a recording is
     complete. record_shapes, profile_memory, with_flops: what to keep beside the times; with_stack: where calls come from, and Python's functions
-    in the trace; acc_events: keep the events of all cycles of a schedule. The other arguments are accepted; there is nothing that they could
-    record.
+    in the trace; acc_events: keep the events of all cycles of a schedule; execution_trace_observer: writes the same calls to its file. The other
+    arguments are accepted; there is nothing that they could record.
     """
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False,
@@ -136,6 +136,7 @@ class profile:
         self.step_num, self.current_action, self.step_rec_fn = 0, ProfilerAction.NONE, None
         self.preset_metadata, self._metadata, self._counts = {}, {}, _ProfilerStats()
         self._session = self._listener = self._raw = None
+        self.execution_trace_observer = execution_trace_observer
         self._events = self._list([])
 
     @property
@@ -161,6 +162,8 @@ class profile:
         self.current_action = ProfilerAction.NONE
         if self.record_steps:
             KinetoStepTracker.erase_step_count("Torch Profiler")
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.cleanup()
         if recording and self.on_trace_ready:
             self.on_trace_ready(self)
 
@@ -197,10 +200,13 @@ class profile:
                        "with_flops": self.with_flops, "with_modules": self.with_modules}
             self._session = Session({key: 1 for key, value in options.items() if value})
             timing = DeviceTiming(self._session) if self._times_devices else None
-            self._listener = Listener(self._session, self.record_shapes, self.with_stack, self.profile_memory, self.with_flops, timing)
+            self._listener = Listener(self._session, self.record_shapes, self.with_stack, self.profile_memory, self.with_flops, timing,
+                                      values=self.execution_trace_observer is not None)
             ready = time.perf_counter_ns()
             self._counts.profiler_prepare_call_duration_us = max(1, (ready - began) // 1000)
             self._listener.start()
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.start()
             self._counts.profiler_enable_call_duration_us = max(1, (time.perf_counter_ns() - ready) // 1000)
         elif not recording:
             self._finish()
@@ -209,6 +215,8 @@ class profile:
         if self._listener:
             began = time.perf_counter_ns()
             self._listener.stop()
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.stop()
             self._raw = [*(self._events if self.acc_events else ()), *self._listener.events]
             self._session.metadata = {**self.preset_metadata, **self._metadata}
             self._listener, self._metadata = None, {}

@@ -50,11 +50,11 @@ def concrete(value):
     return value if value is None or isinstance(value, (bool, int, float, list, str)) else str(value)
 
 
-def _arguments(event, number):
-    args = {"External id": event.id, "Record function id": 0, "Ev Idx": number}
+def _arguments(event, number, shapes):
+    args = {"External id": event.id, "Record function id": event.id, "Ev Idx": number}
     if event.sequence_nr >= 0:
         args |= {"Sequence number": event.sequence_nr, "Fwd thread id": event.fwd_thread}
-    values = getattr(event, "values", None)
+    values = getattr(event, "values", None) if shapes else None
     if values is not None:
         args |= {"Input Dims": [shape_of(v) for v in values], "Input Strides": [_strides_of(v) for v in values],
                  "Input type": [_kind_of(v) for v in values],
@@ -91,7 +91,7 @@ def as_dict(events, session):
         if e.kind == "cpu_instant_event":           # the session's memory has them
             continue
         made.append({"ph": "X", "cat": e.kind, "name": e.trace_name, **common, "ts": e.time_range.start, "dur": e.time_range.elapsed_us(),
-                     "args": _arguments(e, number)})
+                     "args": _arguments(e, number, session is None or "record_shapes" in session.options)})
         if e.device != "cpu":
             made.append({"ph": "X", "cat": "kernel", "name": e.name, "pid": e.device, "tid": f"stream {e.stream}", "ts": e.device_start,
                          "dur": e.device_time_total, "args": {"device": e.device, "stream": e.stream}})
