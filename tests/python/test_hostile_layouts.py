@@ -164,3 +164,9 @@ def test_a_convolution_of_no_channels(dtype):
     for _ in range(3):
         assert tede.conv1d(x, w).eq(0).all() and tede.conv1d(x, w).shape == (2, 3, 3)
         assert tede.conv1d(x, w, tede.tensor([1, 2, 3], dtype=dtype))[1, :, 2].tolist() == [1, 2, 3]
+
+
+def test_singular_values_of_no_halves():
+    with pytest.raises(RuntimeError):
+        tede.linalg.svd(tede.ones(0, 2, dtype=tede.float16), out=(tede.ones(3), tede.ones(3), tede.ones(3)))
+    assert tede.linalg.svdvals(tede.ones(0, 2)).shape == (0,)

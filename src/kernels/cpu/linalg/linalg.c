@@ -459,9 +459,9 @@ int td_cpu__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, const 
                 return td_error(TD_E_LINALG, "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or has "
                                 "too many repeated singular values (error code: %d).", info);
         }
-        lwork = (int)answer(few->data, dtype);
-        if (!k)
+        if (!k)         /* of any dtype */
             break;
+        lwork = (int)answer(few->data, dtype);
     }
     for (int side = 0; side < 2 && !k && compute_uv && full_matrices; side++) {       /* no singular values: U and V are unit matrices */
         td_tensor *out = side ? out2 : out0;
