@@ -13,7 +13,7 @@
  * It is the dispatcher's Autocast key: while it is off nothing asks for it. */
 #ifndef TEDE_AUTOCAST_H
 #define TEDE_AUTOCAST_H
-#include <tede/base.h>
+#include <tede/tensor.h>
 #ifdef __cplusplus
 extern "C" {
 #endif
