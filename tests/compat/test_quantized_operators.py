@@ -100,6 +100,30 @@ def test_numbers(name, number):
     same(getattr(mine, name)(q, number), getattr(theirs, name)(tq, number))
 
 
+@pytest.mark.parametrize("m, k, n", [(1, 300, 130), (7, 33, 64), (97, 128, 65), (50, 1, 3)])
+def test_products_of_bytes_are_exact(m, k, n):
+    q, tq = pair(numbers(m, k), .03, 77)
+    for w, tw in (pair(numbers(n, k, seed=1) * .3, .01, 0, "qint8"), by_channel(numbers(n, k, seed=1) * .3)):
+        packed, t_packed = mine.linear_prepack(w, here(numbers(n, seed=2))), theirs.linear_prepack(tw, numbers(n, seed=2))
+        same(mine.linear(q, packed, .05, 100), theirs.linear(tq, t_packed, .05, 100))
+        x = numbers(m, k, seed=3)
+        same(mine.linear_dynamic(here(x), packed, True), theirs.linear_dynamic(x, t_packed, True), 1e-5)
+        assert mine.linear(q[:0], packed, .05, 100).shape == (0, n)
+
+
+@pytest.mark.parametrize("shape, kernel, geometry", [
+    ((2, 5, 9, 7), (70, 5, 3, 3), ([1, 1], [1, 1], [1, 1])), ((1, 3, 20, 20), (8, 3, 7, 7), ([2, 2], [3, 3], [1, 1])),
+    ((1, 16, 12, 12), (4, 16, 3, 3), ([1, 2], [4, 2], [2, 3])), ((3, 8, 5, 5), (9, 8, 1, 1), ([1, 1], [0, 0], [1, 1]))])
+def test_windows_of_bytes(shape, kernel, geometry):
+    x = numbers(*shape)
+    q, tq = pair(x, .03, 100)
+    w, tw = by_channel(numbers(*kernel, seed=1) * .2)
+    bias = numbers(kernel[0], seed=2)
+    made = mine.conv2d(q, mine.conv2d_prepack(w, here(bias), *geometry, 1), .05, 110)
+    same(made, theirs.conv2d(tq, theirs.conv2d_prepack(tw, bias, *geometry, 1), .05, 110))
+    assert made.is_contiguous(memory_format=tede.channels_last)
+
+
 def packed_linear(seed=0):
     (w, tw), bias = pair(numbers(12, 5, seed=seed) * .2, .01, 0, "qint8"), numbers(12, seed=seed + 1)
     return mine.linear_prepack(w, here(bias)), theirs.linear_prepack(tw, bias), bias

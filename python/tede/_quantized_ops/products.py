@@ -1,14 +1,16 @@
 """Linear layers and convolutions with packed weights.
 
-Products of integers are computed in floats, exactly: in float32 while no sum can reach 2**24, else in float64. A sum is then multiplied
-by a float32, rounded to the nearest integer, ties to even, and moved by the zero point."""
+Bytes are multiplied as such (_bytes_product) where activations are quint8, weights are around zero, and a convolution has two dimensions and
+one group. Other products of integers are computed in floats, exactly: in float32 while no sum can reach 2**24, else in float64. A sum is
+then multiplied by a float32, rounded to the nearest integer, ties to even, and moved by the zero point."""
+import functools
 import math
 
 from tede import _C
 from tede._C import Tensor
 from tede._quantized_ops.define import operator
 from tede._quantized_ops.packed import Conv2dPackedParamsBase, Conv3dPackedParamsBase, LinearPackedParamsBase, is_per_tensor
-from tede._quantized_ops.rounding import centered, check_quantized, functions, rounded, single
+from tede._quantized_ops.rounding import centered, check_quantized, functions, operators, rounded, single
 
 
 def _layer(name):
@@ -44,6 +46,58 @@ def _scaled(sums, x_scale, w, bias, scale, shape):
     return sums * ((step / scale).reshape(shape) if isinstance(step, Tensor) else single(step / single(scale)))
 
 
+# ---- products of bytes -----------------------------------------------------------------------------------------------
+
+class _Panels:
+    """A packed weight as the core's kernels take it, and numbers for each column that depend on the scales of a call."""
+
+    def __init__(self, rows, w, bias):
+        self.w, self.bias, self.columns = w, bias, rows.size(0)
+        self.bytes = operators["_bytes_pack"](rows.contiguous())
+        self.sums = rows.sum(1, dtype=_C.int32)
+        self.zeros = functions["zeros"](self.columns)
+        self.of_scales = functools.lru_cache(maxsize=8)(self._of_scales)
+
+    def _of_scales(self, x_scale, x_zero, scale):
+        """(what the activations' zero point adds, what is added, what is multiplied); scale None: results are floats."""
+        step = _step(x_scale, self.w)
+        step = step if isinstance(step, Tensor) else functions["full"]([self.columns], step)
+        less = self.sums * x_zero
+        if scale is None:
+            return less, self.zeros if self.bias is None else self.bias.to(_C.float32), step
+        if isinstance(_step(x_scale, self.w), Tensor):
+            by = step / scale
+        else:
+            by = functions["full"]([self.columns], single(_step(x_scale, self.w) / single(scale)))
+        return less, self.zeros if self.bias is None else self.bias.to(_C.float32) / step, by
+
+    def product(self, qx, scale, zero_point, relu=False, window=()):
+        x_scale, x_zero = qx.q_scale(), qx.q_zero_point()
+        less, more, by = self.of_scales(x_scale, x_zero, None if scale is None else float(scale))
+        if scale is None:
+            return operators["_bytes_product"](qx, self.bytes, self.columns, less, more, by, window, x_zero, 0, 1., 0, _C.float32)
+        zero_point = int(zero_point)
+        return operators["_bytes_product"](qx, self.bytes, self.columns, less, more, by, window, x_zero, zero_point if relu else 0, float(scale),
+                                           zero_point, _C.uint8)
+
+
+def _around_zero(w):
+    return w.q_zero_point() == 0 if is_per_tensor(w) else w.q_per_channel_axis() == 0 and not w.q_per_channel_zero_points().any()
+
+
+def _panels(packed, matrix):
+    """The packed weight's panels, made when they are first used; None where bytes can't be multiplied. matrix(integers) has its rows."""
+    made = packed.__dict__.get("panels", False)
+    if made is False:
+        w = packed.w
+        made = packed.panels = _Panels(matrix(w.int_repr()), w, packed.b) if w.dtype is _C.qint8 and w.numel() and _around_zero(w) else None
+    return made
+
+
+def _bytes_of(qx, packed, matrix):
+    return _panels(packed, matrix) if qx.dtype is _C.quint8 and qx.device.type == "cpu" and is_per_tensor(qx) else None
+
+
 # ---- linear ----------------------------------------------------------------------------------------------------------
 
 def _check_linear(name, x, packed):
@@ -61,11 +115,17 @@ def _linear_sums(qx, w):
 def _linear(name, X, packed, scale, zero_point, relu=False):
     check_quantized(name, X)
     _check_linear(name, X, packed)
+    panels = _bytes_of(X, packed, lambda w: w)
+    if panels is not None:
+        return panels.product(X, scale, zero_point, relu)
     return rounded(_scaled(_linear_sums(X, packed.w), X.q_scale(), packed.w, packed.b, scale, (-1,)), X.dtype, scale, zero_point, relu)
 
 
 def _floats(qx, packed):
     """Integers times weights, as floats."""
+    panels = _bytes_of(qx, packed, lambda w: w)
+    if panels is not None:
+        return panels.product(qx, None, 0)
     step = _step(qx.q_scale(), packed.w)
     made = _linear_sums(qx, packed.w).to(_C.float32) * step
     return made if packed.b is None else made + packed.b
@@ -214,6 +274,13 @@ def _convolution(name, qx, packed, scale, zero_point, relu=False, flat=False, pl
     _check_convolution(name, qx, packed, flat)
     if flat:
         qx = qx.unsqueeze(-2)
+    # Channels come last: a window is runs of bytes, and its product a pixel.
+    panels = _bytes_of(qx, packed, lambda w: w.permute(0, 2, 3, 1).reshape(w.size(0), -1)) \
+        if packed.dims == 2 and packed._groups == 1 and not packed._transpose and plus is None else None
+    if panels is not None:
+        window = [*packed.w.shape[2:], *packed._stride, *packed._padding, *packed._dilation]
+        made = panels.product(qx.permute(0, 2, 3, 1), scale, zero_point, relu, window).permute(0, 3, 1, 2)
+        return made.squeeze(-2) if flat else made
     x = _scaled(_convolution_sums(qx, packed), qx.q_scale(), packed.w, packed.b, scale, (-1,) + (1,) * packed.dims)
     if plus is not None:
         x = x + centered(plus) * single(plus.q_scale() / scale)

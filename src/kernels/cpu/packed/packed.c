@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "base/simd.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/packed/bytes.h"
 #include "kernels/cpu/packed/formats.h"
 #include "kernels/cpu/packed/packed.h"
 
@@ -28,14 +29,14 @@ static int look_for_bytes(void)
     has_bytes = td_cpu_isa() == TD_V4 && td_cpu_multiplies_bytes();
     return 0;
 }
-static bool multiplies_bytes(void)
+bool td_packed_multiplies_bytes(void)
 {
     static td_once once;
     td_once_run(&once, look_for_bytes);
     return has_bytes;
 }
 #else
-static bool multiplies_bytes(void) { return false; }
+bool td_packed_multiplies_bytes(void) { return false; }
 #endif
 
 typedef struct job {
@@ -136,7 +137,7 @@ static void some_dots(void *context, int64_t first, int64_t last)
         float *y = j->y + from * j->n;
         for (int64_t tile = first; tile < last; tile++) {
             const int64_t r = tile * TD_PACKED_ROWS, n = clamp(j->n - r, 0, TD_PACKED_ROWS);
-            (multiplies_bytes() ? f->dot_bytes : f->dot)((int)n, j->rows + r * j->row_bytes, j->row_bytes, j->k, m,
+            (td_packed_multiplies_bytes() ? f->dot_bytes : f->dot)((int)n, j->rows + r * j->row_bytes, j->row_bytes, j->k, m,
                                                          (const td_packed_x *)j->x + from, scratch, y + r, j->n);
             for (int64_t i = 0; j->bias && i < m; i++)
                 for (int64_t c = r; c < r + n; c++)
@@ -215,7 +216,7 @@ int td_cpu__packed_linear(td_tensor *input, td_tensor *rows, const char *format,
     if (!floats)
         return -1;
     j.y = dtype == TD_F32 ? (float *)to->data : td_mem_alloc(bytes);
-    const bool few = multiplies_bytes() || j.m <= FEW;
+    const bool few = td_packed_multiplies_bytes() || j.m <= FEW;
     const bool done = j.y && (few ? few_rows : many_rows)(&j, (const float *)floats->data) == 0;
     if (done && dtype != TD_F32)
         td_convert(dtype, to->data, (int64_t)td_dtype_size(dtype), TD_F32, j.y, 4, to->numel);

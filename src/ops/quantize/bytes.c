@@ -1,0 +1,61 @@
+/* Products of quantized operands on their bytes: checks and shapes. */
+#include "calls_ops_quantize_bytes.h"
+#include <inttypes.h>
+#include <tede/auto.h>
+#include "ops/compose.h"
+
+enum { PANEL = 64 };                /* TD_BYTES_PANEL of kernels/cpu/packed/bytes.h */
+
+int td_meta__bytes_pack(td_spec *specs, td_tensor *weight)
+{
+    if (weight->ndim != 2 || weight->dtype != TD_I8)
+        return td_error(TD_E_RUNTIME, "_bytes_pack: a matrix of int8 is expected, not %s with %d dimensions", td_dtype_name((td_dtype)weight->dtype),
+                        weight->ndim);
+    const int64_t panels = (weight->sizes[0] + PANEL - 1) / PANEL, quads = (weight->sizes[1] + 3) / 4;
+    return td_spec_set(specs, 1, (int64_t[]){panels * quads * PANEL * 4}, TD_I8, weight->device);
+}
+
+static int check_column(const char *name, const td_tensor *x, int64_t columns, td_dtype dtype)
+{
+    if (x->ndim == 1 && x->sizes[0] == columns && (td_dtype)x->dtype == dtype)
+        return 0;
+    return td_error(TD_E_RUNTIME, "_bytes_product: %s has %" PRId64 " elements of %s, one for each column, not %s of %s", name, columns,
+                    td_dtype_name(dtype), x->ndim == 1 ? "another number" : "a matrix", td_dtype_name((td_dtype)x->dtype));
+}
+
+int td_meta__bytes_product(td_spec *specs, td_tensor *x, td_tensor *panels, int64_t columns, td_tensor *less, td_tensor *more, td_tensor *by,
+                           int64_t n_window, const int64_t *window, int64_t fill, int64_t least, double scale, int64_t zero_point, td_dtype dtype)
+{
+    (void)scale;
+    if (x->ndim < 1 || x->dtype != TD_U8 || panels->ndim != 1 || panels->dtype != TD_I8)
+        return td_error(TD_E_RUNTIME, "_bytes_product: x is of uint8 and panels are _bytes_pack's, not %s and %s", td_dtype_name((td_dtype)x->dtype),
+                        td_dtype_name((td_dtype)panels->dtype));
+    if (dtype != TD_U8 && dtype != TD_F32)
+        return td_error(TD_E_RUNTIME, "_bytes_product: results are uint8 or float32, not %s", td_dtype_name(dtype));
+    if (n_window && (n_window != 8 || x->ndim != 4))
+        return td_error(TD_E_RUNTIME, "_bytes_product: windows of an image (batch, height, width, channels) are 8 numbers");
+    if (fill < 0 || fill > 255 || least < 0 || least > 255 || zero_point < 0 || zero_point > 255 || columns < 0)
+        return td_error(TD_E_RUNTIME, "_bytes_product: fill, least and the zero point are bytes, and there are no %" PRId64 " columns", columns);
+    if (check_column("less", less, columns, TD_I32) || check_column("more", more, columns, TD_F32) || check_column("by", by, columns, TD_F32))
+        return -1;
+    int64_t sizes[TD_MAX_DIMS], depth = x->sizes[x->ndim - 1];
+    memcpy(sizes, x->sizes, sizeof *sizes * (size_t)x->ndim);
+    sizes[x->ndim - 1] = columns;
+    for (int i = 0; i < 2 && n_window; i++) {
+        const int64_t kernel = window[i], stride = window[2 + i], padding = window[4 + i], dilation = window[6 + i];
+        if (kernel < 1 || kernel > INT16_MAX || stride < 1 || padding < 0 || padding > INT16_MAX || dilation < 1 || dilation > INT16_MAX)
+            return td_error(TD_E_RUNTIME, "_bytes_product: no window has the kernel %" PRId64 ", stride %" PRId64 ", padding %" PRId64
+                            " and dilation %" PRId64, kernel, stride, padding, dilation);
+        const int64_t room = x->sizes[1 + i] + 2 * padding - dilation * (kernel - 1) - 1;
+        if (room < 0)
+            return td_error(TD_E_RUNTIME, "_bytes_product: Calculated padded input size per channel is smaller than the kernel");
+        sizes[1 + i] = room / stride + 1;
+        if (__builtin_mul_overflow(depth, kernel, &depth))
+            return td_error(TD_E_RUNTIME, "_bytes_product: a window is too large");
+    }
+    const int64_t quads = depth / 4 + (depth % 4 != 0), all = (columns + PANEL - 1) / PANEL;
+    int64_t wanted;
+    if (__builtin_mul_overflow(all * PANEL * 4, quads, &wanted) || panels->numel != wanted)
+        return td_error(TD_E_RUNTIME, "_bytes_product: panels of %" PRId64 " columns and %" PRId64 " rows are expected", columns, depth);
+    return td_spec_set(specs, x->ndim, sizes, dtype, x->device);
+}
