@@ -3506,6 +3506,18 @@ TD_API int td_sparse_resize_and_clear_(td_tensor *self, int64_t n_size, const in
 TD_API int td_copy_sparse_to_sparse_(td_tensor *self, td_tensor *src, bool non_blocking) TD_MUST_USE;
 /* A matrix of the rows that crow, col and values give, times a dense one. */
 TD_API td_tensor *td__csr_product(td_tensor *crow, td_tensor *col, td_tensor *values, td_tensor *dense);
+/* The elements that are kept of a matrix, of which two of every four in a row are zero at least, and where they are. */
+TD_API int td__to_sparse_semi_structured(td_tensor **results, td_tensor *dense) TD_MUST_USE;
+/* The matrix that was packed. */
+TD_API td_tensor *td__semi_structured_to_dense(td_tensor *packed, td_tensor *meta);
+/* The matrix that was packed, times a strided one. */
+TD_API td_tensor *td__semi_structured_product(td_tensor *packed, td_tensor *meta, td_tensor *dense);
+/* The product of a matrix of which two of every four elements are kept with a strided one. */
+TD_API td_tensor *td__sparse_semi_structured_mm(td_tensor *mat1, td_tensor *mat1_meta, td_tensor *mat2,
+        td_dtype out_dtype);
+/* ``linear`` with such a weight, and perhaps an activation, ``relu`` or ``silu``. */
+TD_API td_tensor *td__sparse_semi_structured_linear(td_tensor *input, td_tensor *weight, td_tensor *meta,
+        td_tensor *bias, const char *activation, td_dtype out_dtype);
 /* A CSR, CSC, BSR or BSC tensor over its parts. */
 TD_API td_tensor *td_sparse_compressed_tensor_comp_plain_value_size(td_tensor *compressed_indices,
         td_tensor *plain_indices, td_tensor *values, int64_t n_size, const int64_t *size, td_dtype dtype,

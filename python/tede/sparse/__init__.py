@@ -252,7 +252,10 @@ def __getattr__(name: str) -> "Any":
             return sparse_coo_tensor(*args, dtype=getattr(_C, dtype))
         make.__name__ = name
         return make
-    if name == "spsolve" or name.startswith("SparseSemiStructured") or name == "to_sparse_semi_structured":
+    if name in ("SparseSemiStructuredTensor", "to_sparse_semi_structured"):
+        from tede.sparse import _semi_structured
+        return getattr(_semi_structured, name)
+    if name == "spsolve" or name.startswith("SparseSemiStructured"):
         def refuse(*args, **kwargs):
             raise NotImplementedError(f"torch.sparse.{name} is for GPUs: tede doesn't have it")
         refuse.__name__ = name

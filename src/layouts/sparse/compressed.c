@@ -324,6 +324,21 @@ td_tensor *td_op__sparse_compressed_tensor_with_dims(int64_t nnz, int64_t dense_
     return td_compressed_new(layout, (int)n, size, (int)dense_dim, indices, plain, values);
 }
 
+int td_compressed_clear(td_tensor *x, int64_t n, const int64_t *size)
+{
+    const td_sparse *s = td_sparse_of(x);
+    const int batch = s->indices->ndim - 1;
+    const int64_t *blocks = s->values->sizes + batch + 1, columns = x->sizes[batch + 1];
+    if (n < 2 + s->dense_dim)
+        return td_error(TD_E_RUNTIME, "zeros: a compressed out= with %d dense dimensions has %d dimensions at least", s->dense_dim, 2 + s->dense_dim);
+    if (size[n - 1 - s->dense_dim] < columns)
+        return td_error(TD_E_RUNTIME, "torch.resize_: Resizing columns of sparse CSR tensors to a smaller value is not supported. The original number of "
+                        "columns is %" PRId64 " while the requested new number of columns is %" PRId64 ".", columns, size[n - 1 - s->dense_dim]);
+    TD_AUTO td_tensor *none = td__sparse_compressed_tensor_with_dims(0, s->dense_dim, n, size, td_is_blocked(s->layout) ? 2 : 0, blocks,
+                                                                     (td_dtype)s->indices->dtype, (td_dtype)x->dtype, s->layout, x->device);
+    return none ? td_layout_take(x, none) : -1;
+}
+
 /* ---- parts */
 
 /* A detached alias: writing to it changes the tensor's own indices, as in PyTorch. */

@@ -151,7 +151,7 @@ td_tensor *td_op_sparse_coo_tensor_size(int64_t n, const int64_t *size, td_dtype
     return td__sparse_coo_tensor_with_dims(n, 0, n, size, dtype, device);
 }
 
-/* A COO `out` of zeros() keeps its dtype and has no dense dimensions. */
+/* A COO `out` of zeros() keeps its dtype and has no dense dimensions; a compressed one its index dtype, blocks and dense dimensions, too. */
 td_tensor *td_sparse_zeros(int64_t n, const int64_t *size, td_dtype dtype, td_device device)
 {
     return td_op_sparse_coo_tensor_size(n, size, dtype, device);
@@ -159,6 +159,8 @@ td_tensor *td_sparse_zeros(int64_t n, const int64_t *size, td_dtype dtype, td_de
 int td_sparse_zeros_into(td_tensor *out, int64_t n, const int64_t *size, td_dtype dtype, td_device device)
 {
     (void)dtype, (void)device;
+    if (!td_is_coo(out))
+        return td_compressed_clear(out, n, size);
     return td_op_sparse_resize_and_clear_(out, n, size, n, 0);
 }
 

@@ -49,4 +49,7 @@ td_tensor *td_sparse_like_layout(td_tensor *x, td_tensor *like);
 td_tensor *td_sparse_cast(td_tensor *x, td_dtype dtype);
 /* Without elements, after a sparse model, whose dense dimensions and blocks are taken over. */
 td_tensor *td_sparse_empty_after(const td_tensor *like, int layout, td_dtype dtype, td_device device);
+/* No elements, of another size. */
+int td_compressed_clear(td_tensor *x, int64_t n, const int64_t *size);
+
 #endif
