@@ -170,3 +170,14 @@ def test_singular_values_of_no_halves():
     with pytest.raises(RuntimeError):
         tede.linalg.svd(tede.ones(0, 2, dtype=tede.float16), out=(tede.ones(3), tede.ones(3), tede.ones(3)))
     assert tede.linalg.svdvals(tede.ones(0, 2)).shape == (0,)
+
+
+def test_a_number_on_meta_is_not_read_in_place():
+    for x in tede.tensor(1.), tede.ones(3):
+        for name in 'mul_', 'add_', 'pow_', 'eq_', 'atan2_':
+            with pytest.raises(RuntimeError, match='from device meta to device cpu'):
+                getattr(x, name)(tede.tensor(2., device='meta'))
+    meta = tede.tensor(1., device='meta')
+    assert meta.mul_(tede.tensor(2.)).device.type == 'meta'
+    with pytest.raises(RuntimeError, match='meta'):
+        tede.ops.aten.soft_margin_loss(tede.tensor(1.), tede.tensor(1, device='meta'))

@@ -545,9 +545,11 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
     }
     if (check_alpha(op, common, params) || check_devices(op, in))
         return -1;
-    if (!inplace && ((op->exact && (op->out != TD_OUT_REAL || out_dtype(op, common) == common) &&
-                      td_check_exact(op->exact, out_dtype(op, common), (td_dtype)out->dtype)) ||
-                     td_check_out_device(result_device(op, in), out->device)))
+    const td_device device = result_device(op, in);
+    if (!inplace && op->exact && (op->out != TD_OUT_REAL || out_dtype(op, common) == common) &&
+        td_check_exact(op->exact, out_dtype(op, common), (td_dtype)out->dtype))
+        return -1;
+    if ((!inplace || device.type == TD_META) && td_check_out_device(device, out->device))      /* a number on meta can't be read in place, either */
         return -1;
     td_loop *loop = td_check_cast(op->name, out_dtype(op, common), out->dtype) ? NULL : find_loop(op, common, params);
     if (!loop)
