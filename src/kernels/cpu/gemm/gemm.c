@@ -357,7 +357,8 @@ static void *packed_copy(td_dtype from, td_dtype to, td_matrix *x, int64_t rows,
 
 static int multiply(product *p);
 
-/* A matrix of halves times a vector: rows become floats a few at a time, while they are in the first cache. */
+/* A matrix of halves times a vector: numbers of bfloat16 become floats in registers, rows of float16 a few at a time, while they are in the
+ * first cache. */
 enum { HALVES = 4096 };
 typedef struct half_rows { const product *p; const float *x; } half_rows;
 
@@ -367,13 +368,16 @@ static void some_half_rows(void *context, int64_t first, int64_t last)
     const product *p = h->p;
     float rows[HALVES], y[64];
     const float alpha = (float)td_scalar_double(p->alpha), beta = (float)td_scalar_double(p->beta);
-    const int64_t most = clamp(HALVES / p->k, 1, 64);
+    const bool direct = p->dtype == TD_BF16;
+    const int64_t most = direct ? 64 : clamp(HALVES / p->k, 1, 64);
     for (int64_t i = first, m; i < last; i += m) {
         m = last - i < most ? last - i : most;
         char *to = p->c + i * p->ldc * 2;
         if (beta != 0)
             td_convert(TD_F32, y, 4, p->dtype, to, p->ldc * 2, m);
-        for (int64_t from = 0, k; from < p->k; from += k) {       /* in one piece, but for single long rows */
+        if (direct)
+            kernels()->gemv_bf16(m, p->k, alpha, (const uint16_t *)at(p->a, 2, i, 0), p->a.row, h->x, beta, y);
+        for (int64_t from = direct ? p->k : 0, k; from < p->k; from += k) {       /* in one piece, but for single long rows */
             k = p->k - from < HALVES ? p->k - from : HALVES;
             for (int64_t r = 0; r < m; r++)
                 td_convert(TD_F32, rows + r * k, 4, p->dtype, at(p->a, 2, i + r, from), 2, k);

@@ -76,6 +76,8 @@ typedef struct td_gemm_table {
                      float *y, int64_t step_y);
     void (*gemv_f64)(int64_t m, int64_t k, double alpha, td_matrix a, const double *x, int64_t step_x, double beta,
                      double *y, int64_t step_y);
+    /* the same for rows of bfloat16, whose numbers lie side by side, and x and y of floats */
+    void (*gemv_bf16)(int64_t m, int64_t k, float alpha, const uint16_t *a, int64_t row, const float *x, float beta, float *y);
     /* wrapping integers of 1, 2, 4 and 8 bytes */
     void (*integers[4])(int64_t m, int64_t n, int64_t k, int64_t alpha, td_matrix a, td_matrix b, int64_t beta, void *c,
                         int64_t ldc);

@@ -17,6 +17,69 @@
 #undef T
 #undef SUFFIX
 
+/* As many bfloat16 as a vector has floats, whose upper halves they are. */
+enum { BRAINS = VBYTES / 4 };
+INLINE vec_f32 floats_of_brains(const uint16_t *from)
+{
+#if defined(TD_AVX512)
+    return (vec_f32)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from)), 16);
+#elif defined(TD_AVX2)
+    return (vec_f32)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from)), 16);
+#else
+    typedef uint32_t bits __attribute__((vector_size(VBYTES)));
+    bits all = {0};
+    for (int i = 0; i < BRAINS; i++)
+        all[i] = (uint32_t)from[i] << 16;
+    return (vec_f32)all;
+#endif
+}
+
+/* As real.h's dots, whose order of additions this is. */
+INLINE void dots_bf16(const int rows, int64_t n, const uint16_t *a, int64_t row, const float *x, float *to)
+{
+    vec_f32 sum[BESIDE][4] = {0};
+    int64_t p = 0;
+    for (; p + 4 * BRAINS <= n; p += 4 * BRAINS)
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) {
+#pragma GCC unroll 2
+            for (int line = 0; line < 4 * BRAINS; line += 32)
+                __builtin_prefetch(a + (i + rows) * row + p + line, 0, 2);
+#pragma GCC unroll 4
+            for (int r = 0; r < 4; r++)
+                add_product_f32(&sum[i][r], floats_of_brains(a + i * row + p + r * BRAINS), *(const vec_f32 *)(x + p + r * BRAINS));
+        }
+    for (; p < n; p += BRAINS) {
+        const int count = n - p < BRAINS ? (int)(n - p) : BRAINS;
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) {
+            float part[BRAINS] = {0};
+            for (int l = 0; l < count; l++)
+                part[l] = td_bits_f32((uint32_t)a[i * row + p + l] << 16);
+            add_product_f32(&sum[i][0], *(const vec_f32 *)part, load_part_f32(x + p, count));
+        }
+    }
+    vec_f32 all[4] = {{0}};
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; i++)
+        all[i] = (sum[i][0] + sum[i][1]) + (sum[i][2] + sum[i][3]);
+    totals_f32(all[0], all[1], all[2], all[3], to);
+}
+
+static void gemv_bf16(int64_t m, int64_t k, float alpha, const uint16_t *a, int64_t row, const float *x, float beta, float *y)
+{
+    for (int64_t i = 0, some; i < m; i += some) {
+        float totals[4];
+        some = m - i >= BESIDE ? BESIDE : 1;
+        if (some == BESIDE)
+            dots_bf16(BESIDE, k, a + i * row, row, x, totals);
+        else
+            dots_bf16(1, k, a + i * row, 0, x, totals);
+        for (int64_t r = 0; r < some; r++)
+            y[i + r] = beta == 0 ? alpha * totals[r] : alpha * totals[r] + beta * y[i + r];
+    }
+}
+
 /* Small products of integers and those of complex numbers by plain loops, which the compiler vectorises: where both operands lie
  * along k, each result is a dot product; where a's columns do, a vector's product is a sum of columns; else rows of c are sums
  * of b's rows. */
@@ -93,7 +156,7 @@ COMPLEX(rows_c128, double, c_f64)
 
 extern const td_gemm_table TD_ISA_NAME(td_gemm_table);
 const td_gemm_table TD_ISA_NAME(td_gemm_table) = {
-    .f32 = gemm_f32, .f64 = gemm_f64, .gemv_f32 = gemv_f32, .gemv_f64 = gemv_f64,
+    .f32 = gemm_f32, .f64 = gemm_f64, .gemv_f32 = gemv_f32, .gemv_f64 = gemv_f64, .gemv_bf16 = gemv_bf16,
     .pack_f32 = pack_f32, .pack_f64 = pack_f64,
     .pack_some_f32 = pack_some_f32, .pack_some_f64 = pack_some_f64,
     .packed_f32 = packed_f32, .packed_f64 = packed_f64,

@@ -239,7 +239,8 @@ static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_m
 }
 
 /* The products of BESIDE rows with x, or of one: each is added up in the same order in both cases.  Four vectors of sums per row hide
- * the latency of a multiply-add; lines are fetched 1 KiB ahead, since loads from memory are what this waits for. */
+ * the latency of a multiply-add.  Loads from memory are what this waits for, and the processor's own prefetching begins anew at each page,
+ * of which a row has few: so the same places of the rows that come next are fetched, into the second cache. */
 INLINE void N(dots)(const int rows, int64_t n, const T *a, int64_t row, const T *x, T *to)
 {
     V sum[BESIDE][4];
@@ -254,7 +255,7 @@ INLINE void N(dots)(const int rows, int64_t n, const T *a, int64_t row, const T 
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (int r = 0; r < 4; r++) {
-                __builtin_prefetch(a + i * row + p + 1024 / (int)sizeof(T) + r * LANES);
+                __builtin_prefetch(a + (i + rows) * row + p + r * LANES, 0, 2);
                 N(add_product)(&sum[i][r], *(const V *)(a + i * row + p + r * LANES), *(const V *)(x + p + r * LANES));
             }
     for (; p < n; p += LANES) {
