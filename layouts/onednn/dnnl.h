@@ -78,6 +78,7 @@ enum {
                                                                     const void *attributes)) \
     F(int, dnnl_batch_normalization_backward_primitive_desc_create, (PD, int kind, md diff_src, md diff_dst, md src, float epsilon, \
                                                                      unsigned flags, HINT)) \
+    F(int, dnnl_matmul_primitive_desc_create, (PD, md src, md weights, md bias, md dst, const void *attributes)) \
     F(int, dnnl_pooling_forward_primitive_desc_create, (PD, int kind, int algorithm, md src, md dst, DIMS strides, DIMS kernel, DIMS dilation, \
                                                         DIMS before, DIMS behind, const void *attributes)) \
     F(int, dnnl_pooling_backward_primitive_desc_create, (PD, int algorithm, md diff_src, md diff_dst, DIMS strides, DIMS kernel, DIMS dilation, \
@@ -98,7 +99,8 @@ enum {
     F(int, dnnl_deconvolution_backward_weights_primitive_desc_create, (PD, int algorithm, md src, md diff_weights, md diff_bias, md diff_dst, \
                                                                        DIMS strides, DIMS dilation, DIMS before, DIMS behind, HINT))
 
-#define DECLARE(result, name, arguments) extern result (*name) arguments;
+/* Hidden: oneDNN calls its own functions by these names, which mustn't find the pointers. */
+#define DECLARE(result, name, arguments) extern __attribute__((visibility("hidden"))) result (*name) arguments;
 DNNL_FUNCTIONS(DECLARE)
 #undef DECLARE
 extern dnnl_engine_t dnnl_engine;       /* the CPU */

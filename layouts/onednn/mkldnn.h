@@ -77,7 +77,7 @@ int mk_spread(const td_op *op, const td_value *v, int n, const int64_t *otherwis
 /* The checks of an operator, and the sizes of its first result: it is called with tensors of the same sizes without elements. */
 int mk_sizes_of(const char *op, int n, const td_value *arguments, int *ndim, int64_t *sizes);
 
-int mk_register_tensor(void), mk_register_pool(void), mk_register_pointwise(void), mk_register_convolution(void);
+int mk_register_tensor(void), mk_register_pool(void), mk_register_pointwise(void), mk_register_convolution(void), mk_register_strided(void);
 typedef struct mk_row { const char *op; td_boxed_kernel *kernel; const void *context; } mk_row;
 /* On the layout's key; and with the forms in place (`name_`) and with out= that there are. */
 int mk_register(const mk_row *rows, int n);

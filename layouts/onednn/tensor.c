@@ -415,6 +415,6 @@ int mk_register_tensor(void)
 /* An error that it leaves is load_library's. */
 __attribute__((constructor)) static void loaded(void)
 {
-    if (mk_register_tensor() || mk_register_pointwise() || mk_register_pool() || mk_register_convolution())
+    if (mk_register_tensor() || mk_register_pointwise() || mk_register_pool() || mk_register_convolution() || mk_register_strided())
         return;
 }

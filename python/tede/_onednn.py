@@ -27,6 +27,12 @@ def is_available():
         return False
 
 
+def use(on):
+    """Whether strided tensors of bfloat16 are multiplied and convolved by oneDNN; without it nothing changes."""
+    if is_available() if on else _C._registered("_mkldnn") is not None:
+        _load().mkldnn._use(on)
+
+
 def to_mkldnn(x, dtype=None):
     """The same elements in the mkldnn layout, in memory of their own."""
     return _load().aten.to_mkldnn(x, dtype)

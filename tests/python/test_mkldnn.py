@@ -41,7 +41,8 @@ def test_without_onednn_it_says_what_to_install():
 
 
 @pytest.mark.skipif(not CC, reason="no C compiler")
-@pytest.mark.parametrize("version, says", [("2, 6, 3, 0, 2", "is oneDNN 2.6.3, and only those of version 3 can be used"), ("3, 0, 0, 0, 2", "has no function dnnl_")])
+@pytest.mark.parametrize("version, says", [("2, 6, 3, 0, 2", "is oneDNN 2.6.3, and only those of version 3 can be used"),
+                                           ("3, 0, 0, 0, 2", "has no function dnnl_")])
 def test_another_version_is_refused(tmp_path, version, says):
     source = tmp_path / "fake.c"
     source.write_text(f"static struct {{int major, minor, patch; const char *hash; unsigned a, b;}} v = {{{version}}};\n"
@@ -353,3 +354,57 @@ def test_threads_follow_tedes():
     finally:
         tede.set_num_threads(before)
     tede.testing.assert_close(*results, rtol=1e-5, atol=1e-5)
+
+
+# ---- strided tensors of bfloat16
+
+PRODUCTS = {
+    "mm": ((64, 200), (200, 96), lambda a, b: a @ b), "transposed": ((64, 200), (96, 200), lambda a, b: a @ b.t()),
+    "left transposed": ((200, 64), (200, 96), lambda a, b: a.t() @ b), "batches": ((3, 64, 128), (3, 128, 96), lambda a, b: a @ b),
+    "one matrix": ((3, 64, 128), (128, 96), lambda a, b: a @ b), "linear": ((2, 64, 128), (96, 128), lambda a, b: F.linear(a, b, tede.arange(96.).bfloat16())),
+    "addmm": ((64, 200), (200, 96), lambda a, b: tede.addmm(tede.ones(96).bfloat16(), a, b, beta=2, alpha=3)),
+    "few rows": ((2, 2000), (2000, 900), lambda a, b: a @ b),
+    "conv2d": ((2, 16, 17, 16), (32, 16, 3, 3), lambda a, b: F.conv2d(a, b, tede.arange(32.).bfloat16(), 2, 1)),
+    "conv2d, groups": ((2, 32, 17, 16), (64, 8, 3, 3), lambda a, b: F.conv2d(a, b, groups=4, padding=1)),
+    "conv2d, depthwise": ((2, 64, 17, 16), (64, 1, 3, 3), lambda a, b: F.conv2d(a, b, groups=64)),
+    "conv1d, dilation": ((2, 64, 200), (64, 64, 3), lambda a, b: F.conv1d(a, b, dilation=2)),
+    "conv3d": ((1, 8, 9, 10, 11), (16, 8, 3, 3, 3), lambda a, b: F.conv3d(a, b, padding=1)),
+    "conv_transpose2d": ((2, 32, 9, 8), (32, 16, 3, 3), lambda a, b: F.conv_transpose2d(a, b, stride=2)),
+}
+
+
+@needs_onednn
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_strided_operands_while_it_is_enabled(name):
+    a_size, b_size, call = PRODUCTS[name]
+    tede.manual_seed(0)
+    a, b = tede.randn(*a_size).bfloat16().requires_grad_(), tede.randn(*b_size).bfloat16().requires_grad_()
+    results = []
+    for enabled in False, True:
+        with tede.backends.mkldnn.flags(enabled=enabled):
+            y = call(a, b)
+            results.append((y, *tede.autograd.grad(y, [a, b], tede.cos(tede.arange(y.numel())).reshape(y.shape).bfloat16())))
+    for own, library in zip(*results):
+        assert not library.is_mkldnn and library.dtype is tede.bfloat16 and library.stride() == own.stride()
+        scale = own.float().abs().max()
+        tede.testing.assert_close(library.float() / scale, own.float() / scale, rtol=1.6e-2, atol=4e-3)     # sums in another order, rounded once
+
+
+@needs_onednn
+def test_it_is_asked_while_it_is_enabled_and_not_for_invariant_batches():
+    a, b = tede.randn(64, 4096).bfloat16(), tede.randn(4096, 64).bfloat16()
+
+    def product(enabled):
+        with tede.backends.mkldnn.flags(enabled=enabled):
+            return a @ b
+    own = product(False)
+    assert tede.backends.mkldnn.enabled is False
+    with tede.batch_invariant():
+        assert tede.equal(product(True), product(False))
+    assert tede.equal(product(False), own)
+    code = ("import tede; tede.backends.mkldnn.enabled = True; a = tede.ones(64, 64).bfloat16(); assert (a @ a).sum() == 64**3; "
+            "assert not tede.backends.mkldnn.is_available()")
+    done = python(code, TEDE_ONEDNN="/there/is/none.so")
+    assert done.returncode == 0, done.stderr
+    done = python("import tede; tede.backends.mkldnn.enabled = True; a = tede.ones(256, 256).bfloat16(); a @ a", ONEDNN_VERBOSE="1")
+    assert done.returncode == 0 and "matmul" in done.stdout, done.stderr

@@ -162,10 +162,20 @@ def _onednn_available():
     return is_available()
 
 
-mkldnn = _module("mkldnn", "oneDNN, which tensors of the mkldnn layout are for; strided ones are computed without it.", enabled=True,
-                 deterministic=False, allow_tf32=True, fp32_precision="none", is_available=_onednn_available, is_acl_available=_false,
-                 VERBOSE_OFF=0, VERBOSE_ON=1, VERBOSE_ON_CREATION=2,
+class _Mkldnn(_Module):
+    """oneDNN, which tensors of the mkldnn layout are for. While ``enabled`` is set it multiplies and convolves strided ones of bfloat16, too."""
+
+    def _set(self, name, value):
+        super()._set(name, value)
+        if name == "enabled":
+            from tede._onednn import use
+            use(bool(value))
+
+
+mkldnn = _module("mkldnn", _Mkldnn.__doc__, enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none", is_available=_onednn_available,
+                 is_acl_available=_false, VERBOSE_OFF=0, VERBOSE_ON=1, VERBOSE_ON_CREATION=2,
                  matmul=_Values(fp32_precision="none"), conv=_Values(fp32_precision="none"))
+mkldnn.__class__ = _Mkldnn
 _flags_of(mkldnn, ("enabled", "deterministic", "allow_tf32"))
 cpu = _module("cpu", "The processor.", get_cpu_capability=lambda: {"v2": "DEFAULT", "v3": "AVX2", "v4": "AVX512"}.get(
     _C._cpu_capability().rpartition("-")[2], "DEFAULT"))

@@ -14,6 +14,7 @@
 #include <complex.h>
 #include "base/base.h"
 #include "kernels/cpu/conv/conv.h"
+#include <tede/cpu_library.h>
 #include "kernels/cpu/conv/winograd.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/loops/operands.h"
@@ -292,10 +293,39 @@ static int correlate_nothing(conv *c)
     return 0;
 }
 
+/* By the library that a plug-in has offered for bfloat16: x, w and y, of which `kind` names the one that is computed. 1 where there is none, or it leaves
+ * the call. */
+static int by_library(const td_conv_geometry *g, td_convolution_kind kind, td_tensor *x, td_tensor *w, td_tensor *bias, td_tensor *y)
+{
+    td_tensor *operands[] = {y, x, w}, *result = operands[kind];
+    const td_cpu_library *library = result != TD_NONE && result->dtype == TD_BF16 ? td_cpu_library_in_use() : NULL;
+    if (!library || !y->numel || !x->numel || !w->numel || y->numel > INT32_MAX || x->numel > INT32_MAX || w->numel > INT32_MAX)
+        return 1;
+    TD_AUTO td_tensor *of_y = kind == TD_CONVOLUTION_FORWARD ? td_target(y, TD_BF16) : td_operand(y, TD_BF16);
+    TD_AUTO td_tensor *of_x = kind == TD_CONVOLUTION_GRAD_INPUT ? td_target(x, TD_BF16) : td_operand(x, TD_BF16);
+    TD_AUTO td_tensor *of_w = kind == TD_CONVOLUTION_GRAD_WEIGHT ? td_target(w, TD_BF16) : td_operand(w, TD_BF16);
+    TD_AUTO td_tensor *b = td_operand(bias, TD_F32);
+    if (!of_x || !of_w || !of_y || !b)
+        return -1;
+    td_convolution_call c = {.size = sizeof c, .dtype = TD_BF16, .kind = kind, .dims = g->dims, .batch = g->batch, .groups = g->groups,
+                             .in_channels = g->cin * g->groups, .out_channels = g->cout * g->groups, .x = of_x->data, .y = of_y->data, .w = of_w->data};
+    for (int d = 0; d < g->dims; d++) {
+        const int at = 3 - g->dims + d;
+        c.in[d] = g->in[at], c.out[d] = g->out[at], c.window[d] = g->kernel[at];
+        c.stride[d] = g->stride[at], c.padding[d] = g->padding[at], c.dilation[d] = g->dilation[at];
+    }
+    const int status = library->convolution(&c, td_data_or_null(b));
+    td_tensor *computed = kind == TD_CONVOLUTION_FORWARD ? of_y : kind == TD_CONVOLUTION_GRAD_INPUT ? of_x : of_w;
+    return status ? status : td_finish(result, computed);
+}
+
 /* The transposed convolution is the forward one's gradient for its input, and the weight is [in][out / groups] as it would be there, so
  * nothing is copied for it. */
 int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, const td_conv_geometry *g, td_tensor *out)
 {
+    const int status = g->transposed ? 1 : by_library(g, TD_CONVOLUTION_FORWARD, input, weight, bias, out);
+    if (status <= 0)
+        return status;
     const bool nothing = !g->transposed && !g->cin, pairs = !nothing && takes_pairs(input, g);
     td_dtype type = pairs ? TD_BF16 : td_conv_dtype(input);
     TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *y = td_target(out, type);
@@ -367,6 +397,15 @@ int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *we
 {
     const bool transposed = geometry->transposed;
     td_dtype type = td_conv_dtype(input);
+    if (!transposed) {
+        const int of_input = by_library(geometry, TD_CONVOLUTION_GRAD_INPUT, out0, weight, TD_NONE, grad);
+        const int of_weight = of_input < 0 ? -1 : by_library(geometry, TD_CONVOLUTION_GRAD_WEIGHT, input, out1, TD_NONE, grad);
+        if (of_weight < 0)
+            return -1;
+        out0 = of_input == 0 ? TD_NONE : out0, out1 = of_weight == 0 ? TD_NONE : out1;
+        if (out0 == TD_NONE && out1 == TD_NONE && out2 == TD_NONE)
+            return 0;
+    }
     TD_AUTO td_tensor *x = td_operand(input, type), *g = td_operand(grad, type), *dx = td_target(out0, type),
     *dw = td_target(out1, type);
     /* Complex gradients go through the conjugate of the other factor. */

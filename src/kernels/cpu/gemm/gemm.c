@@ -13,6 +13,7 @@
 
 #include <complex.h>
 #include <limits.h>
+#include <tede/cpu_library.h>
 #include <tede/kernel.h>
 #include <tede/modes.h>
 
@@ -450,8 +451,23 @@ static int half_matrix(const product *p)
     return job.failed ? td_error(TD_E_MEMORY, "DefaultCPUAllocator: can't allocate memory for a matrix product") : 0;
 }
 
+/* By the library that a plug-in has offered; 1 where there is none, or it leaves the product. */
+static int by_library(const product *p)
+{
+    const td_cpu_library *library = td_cpu_library_in_use();
+    if (!library)
+        return 1;
+    const td_product call = {
+        .size = sizeof call, .dtype = p->dtype, .batch = p->count, .m = p->m, .n = p->n, .k = p->k,
+        .a = {(void *)p->a.data, p->step_a, p->a.row, p->a.column}, .b = {(void *)p->b.data, p->step_b, p->b.row, p->b.column},
+        .c = {p->c, p->step_c, p->ldc, 1}, .alpha = td_scalar_double(p->alpha), .beta = td_scalar_double(p->beta),
+    };
+    return library->product(&call, p->bias);
+}
+
 /* float16 and bfloat16: sums are floats and each result is rounded once, as in PyTorch.  Paths from the cheapest on:
  *
+ *     a plug-in's library             where it takes bfloat16
  *     a matrix and a vector           memory bounds it: halves are converted on the fly, in the first cache
  *     bfloat16 with dot products      no conversion at all (pairs.c)
  *     up to HALF_ROWS rows            b is read once, in blocks of columns
@@ -460,6 +476,9 @@ static int half_matrix(const product *p)
  * A batch-invariant product mustn't take the path for vectors only because it has one row. */
 static int halves(product *p)
 {
+    const int status = p->dtype == TD_BF16 && p->m > 1 && p->n > 1 && p->k > 0 ? by_library(p) : 1;
+    if (status <= 0)
+        return status;
     if (p->n == 1 && p->count == 1 && p->a.column == 1 && p->k > 0 && !p->bias)
         return half_vector(p);
     if (p->m == 1 && p->count == 1 && p->b.row == 1 && p->k > 0 && !td_batch_invariant()) {
