@@ -1615,6 +1615,12 @@ TD_API int td_tensordot_out(td_tensor *self, td_tensor *other, int64_t n_dims_se
 /* The Kronecker product: every element of self times the whole of other, laid out in blocks. */
 TD_API td_tensor *td_kron(td_tensor *self, td_tensor *other);
 TD_API int td_kron_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* A product of float8 matrices whose factors are scaled, as wholes or by rows and columns. */
+TD_API td_tensor *td__scaled_mm(td_tensor *self, td_tensor *mat2, td_tensor *scale_a, td_tensor *scale_b,
+        td_tensor *bias, td_tensor *scale_result, td_dtype out_dtype, bool use_fast_accum);
+TD_API int td__scaled_mm_out(td_tensor *self, td_tensor *mat2, td_tensor *scale_a, td_tensor *scale_b,
+        td_tensor *bias, td_tensor *scale_result, td_dtype out_dtype, bool use_fast_accum,
+        td_tensor *out) TD_MUST_USE;
 
 /* ==== nested ============================================================================================== */
 

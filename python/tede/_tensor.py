@@ -160,7 +160,8 @@ def __format__(self, spec):
 
 @method
 def __dir__(self):
-    return sorted(set(object.__dir__(self)) | set(_C._methods))
+    there = set(object.__dir__(self)) | set(_C._methods)
+    return sorted(there if self.is_nested and self.layout is _C.jagged else there - _ONLY_OF_JAGGED)
 
 
 def _type(self, dtype=None, non_blocking=False, **kwargs):
@@ -644,6 +645,9 @@ def lengths(self):
     return found if found.numel() or not self.size(0) else None
 
 
+_ONLY_OF_JAGGED = set()
+
+
 def _of_jagged(name, get, doc):
     """An attribute that only jagged tensors have, as those of PyTorch's class of them."""
     def read(self):
@@ -651,6 +655,7 @@ def _of_jagged(name, get, doc):
             raise AttributeError(f"'Tensor' object has no attribute {name!r}")
         return get(self)
     setattr(Tensor, name, property(read, doc=doc))
+    _ONLY_OF_JAGGED.add(name)
 
 
 def _seqlens(x):

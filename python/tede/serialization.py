@@ -122,6 +122,15 @@ class skip_data:
         skip_data.active, skip_data.materializes = self._before
 
 
+class _SkipData:
+    """skip_data's state by the names of PyTorch's thread-local object."""
+    skip_data = property(lambda self: skip_data.active)
+    materialize_fake_tensors = property(lambda self: skip_data.materializes)
+
+
+_serialization_tls = _SkipData()
+
+
 # ---- places --------------------------------------------------------------------------------------------------------
 
 _package = []           # (priority, tagger, deserializer)

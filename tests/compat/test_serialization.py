@@ -408,3 +408,11 @@ def test_a_module_whose_class_has_changed_since_it_was_saved(lib, tmp_path, monk
             warnings.simplefilter("always")
             assert type(lib.load(file, weights_only=False)) is module.Net
         assert [w.category for w in caught] == [lib.serialization.SourceChangeWarning] * warned
+
+
+def test_what_is_saved_without_data_is_known(lib):
+    state = lib.serialization._serialization_tls
+    assert not state.skip_data and not state.materialize_fake_tensors
+    with lib.serialization.skip_data(materialize_fake_tensors=True):
+        assert state.skip_data and state.materialize_fake_tensors
+    assert not state.skip_data and not state.materialize_fake_tensors

@@ -552,3 +552,10 @@ def test_backward_says_what_is_wrong(lib):
     with pytest.raises(RuntimeError):
         lib.autograd.grad(x.sum(), lib.ones(1, requires_grad=True))
     assert lib.autograd.grad(x.sum(), [x, lib.ones(1, requires_grad=True)], allow_unused=True)[1] is None
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_dir_names_is_there(lib):
+    x = lib.rand(2, 2)
+    assert [name for name in dir(x) if name != "imag" and not hasattr(x, name)] == []
+    assert "shape" in dir(x)
