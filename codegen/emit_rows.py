@@ -144,7 +144,7 @@ class Rows:
     def traits_table(self, op, batch):
         """The name of the table of what an operator does besides computing."""
         words = {'batch': json.dumps(batch), 'tags': json.dumps(' '.join(traits.tags(op)))}
-        words |= {field: json.dumps(text) for field in ('names', 'flops') if (text := traits.own(op, field))}
+        words |= {field: json.dumps(text) for field in ('names', 'flops', 'undo') if (text := traits.own(op, field))}
         words |= {field: json.dumps('{}={}'.format(*pair)) for field in ('shown', 'spelled') for pair in traits.pairs(op, field)}
         words |= {'decompose': json.dumps(word)} if (word := traits.decompose(op)) else {}
         words |= traits.autocast(op) | traits.formats(op)

@@ -156,6 +156,8 @@ typedef struct td_op_traits {
     const char        *moved_unless;        /* a bool argument with which they aren't only moved; or NULL */
     uint64_t           widened;     /* formats that it is called with in a wider dtype: complex32 in complex64, float8 in float32 */
     uint64_t           known;       /* formats that its kernels take as they are */
+    const char        *undo;        /* of a view: its operand with `src` written through the view, "select_scatter(self, src, dim, index)", by
+                                       which functionalize undoes it (i: which of several views); or NULL */
 } td_op_traits;
 
 typedef struct td_op_info {

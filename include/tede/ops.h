@@ -406,6 +406,12 @@ TD_API td_tensor *td_clone_format(td_tensor *self, td_memory_format memory_forma
 /* Self if it is contiguous, else a contiguous copy. */
 TD_API td_tensor *td_contiguous_format(td_tensor *self, td_memory_format memory_format);
 TD_API int td_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking) TD_MUST_USE;
+/* What copy_ makes of self, in new memory; it lies there as self does. */
+TD_API td_tensor *td_copied(td_tensor *self, td_tensor *src, bool non_blocking);
+/* self, which a program has just made of its numbers; modes and functionalize see so what no operator made. */
+TD_API td_tensor *td_lift_fresh(td_tensor *self);
+/* A copy of numbers that a graph holds, so that what is written to it isn't written to the graph's. */
+TD_API td_tensor *td_lift_fresh_copy(td_tensor *self);
 /* A gradient reduced to the shape and dtype of what was copied. */
 TD_API td_tensor *td_copy_backward(td_tensor *grad, int64_t n_shape, const int64_t *shape, td_dtype dtype,
         td_device device);
@@ -431,6 +437,8 @@ TD_API td_tensor *td_fill_scalar(td_tensor *self, td_scalar value);
 /* Self's shape filled with a 0-dim tensor's element. */
 TD_API td_tensor *td_fill_tensor(td_tensor *self, td_tensor *value);
 TD_API int td_zero_(td_tensor *self) TD_MUST_USE;
+/* What zero_ makes of self, in new memory. */
+TD_API td_tensor *td_zeroed(td_tensor *self);
 /* A complex tensor from its parts. */
 TD_API td_tensor *td_complex_op(td_tensor *real, td_tensor *imag);
 TD_API int td_complex_op_out(td_tensor *real, td_tensor *imag, td_tensor *out) TD_MUST_USE;
@@ -2580,6 +2588,9 @@ TD_API int td_as_strided_(td_tensor *self, int64_t n_size, const int64_t *size, 
         const int64_t *stride, const int64_t *storage_offset) TD_MUST_USE;
 TD_API int td_resize_(td_tensor *self, int64_t n_size, const int64_t *size,
         td_memory_format memory_format) TD_MUST_USE;
+/* What resize_ makes of self, in new memory. */
+TD_API td_tensor *td_resized(td_tensor *self, int64_t n_size, const int64_t *size,
+        td_memory_format memory_format);
 TD_API int td_resize_as_(td_tensor *self, td_tensor *the_template, td_memory_format memory_format) TD_MUST_USE;
 /* The order along some dimensions reversed, as a copy. */
 TD_API td_tensor *td_flip(td_tensor *self, int64_t n_dims, const int64_t *dims);

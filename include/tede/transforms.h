@@ -3,7 +3,8 @@
  * A transform is entered, the function runs on wrapped tensors, and the transform is left.  Levels nest: a call is
  * handled by the innermost level first, each passing on to the next what it makes of the call, and what comes out
  * below the outermost one are calls on plain tensors.  At a vmap level a wrapper stands for a batch of tensors and
- * hides one dimension; at a grad or jvp level it is a tensor with a history, or a tangent, of its own.  See docs/transforms.md. */
+ * hides one dimension; at a grad or jvp level it is a tensor with a history, or a tangent, of its own.  At a functionalize level calls
+ * go to the kernel of TD_KEY_FUNCTIONALIZE, and nothing is wrapped here: what stands for values is that kernel's.  See docs/transforms.md. */
 #ifndef TEDE_TRANSFORMS_H
 #define TEDE_TRANSFORMS_H
 #include <tede/dispatch.h>
@@ -12,7 +13,7 @@
 extern "C" {
 #endif
 
-typedef enum td_transform { TD_TRANSFORM_VMAP, TD_TRANSFORM_GRAD, TD_TRANSFORM_JVP } td_transform;
+typedef enum td_transform { TD_TRANSFORM_VMAP, TD_TRANSFORM_GRAD, TD_TRANSFORM_JVP, TD_TRANSFORM_FUNCTIONALIZE } td_transform;
 /* What random operators do at a vmap level. */
 typedef enum td_randomness { TD_RANDOM_ERROR, TD_RANDOM_DIFFERENT, TD_RANDOM_SAME } td_randomness;
 
@@ -24,6 +25,8 @@ TD_API void td_transform_leave(void);
 TD_API int td_transform_level(void);
 TD_API td_transform td_transform_kind(void);
 TD_API int64_t td_transform_size(void);
+/* Whether a level of this kind is open on this thread. */
+TD_API bool td_transform_is_open(td_transform kind);
 TD_API td_randomness td_transform_randomness(void);
 /* Go on below the innermost level for a while, and come back: what a rule written outside needs. */
 typedef struct td_lowered { void *level; uint64_t include, exclude; bool grad_disabled; } td_lowered;

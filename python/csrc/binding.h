@@ -34,6 +34,7 @@
 #include <tede/foreign.h>
 #include <tede/random.h>
 #include <tede/tensor.h>
+#include <tede/transforms.h>
 
 #define TD_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define TD_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -173,11 +174,12 @@ td_tensor *td_py_read_numpy(PyObject *array);               /* shares memory, to
 td_tensor *td_py_from_buffer(PyObject *o);                  /* any buffer of numbers; shares memory */
 td_tensor *td_py_from_dlpack(PyObject *o);
 PyObject  *td_py_numpy(PyObject *self, bool force);
-/* Whether a mode on this thread sees all calls by its __torch_dispatch__. */
+/* Whether somebody sees all calls on this thread: a mode by its __torch_dispatch__, or a functionalize level. */
 static inline bool td_py_seen(void)
 {
-    td_masks masks = td_thread_masks();
-    return masks.include & ~masks.exclude & TD_KEYSET(TD_KEY_PYTHON);
+    const td_masks masks = td_thread_masks();
+    const td_keyset on = masks.include & ~masks.exclude;
+    return on & TD_KEYSET(TD_KEY_PYTHON) || (on & TD_KEYSET(TD_KEY_TRANSFORMS) && td_transform_is_open(TD_TRANSFORM_FUNCTIONALIZE));
 }
 /* td_tensor_item, also of a wrapper subclass: __torch_dispatch__ is passed _local_scalar_dense then. */
 int        td_py_item(td_tensor *x, td_scalar *value);

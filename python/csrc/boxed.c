@@ -366,8 +366,8 @@ static PyObject *op_traits(PyObject *m, PyObject *text)
         return NULL;
     const td_op_traits *t = td_op_describe(op)->traits;
     char autocast[80];
-    PyObject *dict = Py_BuildValue("{szszszszszszszsz}", "batch", t->batch, "autocast", autocast_text(t, autocast, sizeof autocast), "tags", t->tags, "names", t->names,
-                                   "flops", t->flops, "shown", t->shown, "spelled", t->spelled, "decompose", t->decompose);
+    PyObject *dict = Py_BuildValue("{szszszszszszszszsz}", "batch", t->batch, "autocast", autocast_text(t, autocast, sizeof autocast), "tags", t->tags, "names", t->names,
+                                   "flops", t->flops, "shown", t->shown, "spelled", t->spelled, "decompose", t->decompose, "undo", t->undo);
     for (size_t i = 0; i < sizeof trait_flags / sizeof *trait_flags && dict; i++)
         if (PyDict_SetItemString(dict, trait_flags[i].name, td_op_describe(op)->flags & trait_flags[i].flag ? Py_True : Py_False) < 0)
             Py_CLEAR(dict);
@@ -447,18 +447,18 @@ static PyObject *flops_of_all(PyObject *m, PyObject *nothing)
     }
     return list;
 }
-/* _set_op_traits(full name, batch=, autocast=, tags=, names=, flops=, shown=, spelled=, decompose=, promotes=, linear=, knows_bits=): strings,
- * the last three bools; what is None stays as it is. */
+/* _set_op_traits(full name, batch=, autocast=, tags=, names=, flops=, shown=, spelled=, decompose=, undo=, promotes=, linear=, knows_bits=):
+ * strings, the last three bools; what is None stays as it is. */
 static PyObject *set_op_traits(PyObject *m, PyObject *args, PyObject *kwargs)
 {
     (void)m;
-    static char *keywords[] = {"", "batch", "autocast", "tags", "names", "flops", "shown", "spelled", "decompose", "promotes", "linear",
-                               "knows_bits", NULL};
+    static char *keywords[] = {"", "batch", "autocast", "tags", "names", "flops", "shown", "spelled", "decompose", "undo", "promotes",
+                               "linear", "knows_bits", NULL};
     const char *name, *autocast = NULL;
     td_op_traits given = {0};
     PyObject *on[] = {Py_None, Py_None, Py_None};       /* as trait_flags */
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$zzzzzzzzOOO:_set_op_traits", keywords, &name, &given.batch, &autocast, &given.tags,
-                                     &given.names, &given.flops, &given.shown, &given.spelled, &given.decompose, &on[0], &on[1], &on[2]))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$zzzzzzzzzOOO:_set_op_traits", keywords, &name, &given.batch, &autocast, &given.tags,
+                                     &given.names, &given.flops, &given.shown, &given.spelled, &given.decompose, &given.undo, &on[0], &on[1], &on[2]))
         return NULL;
     const td_op *op = td_op_find(name);
     if (!op)
@@ -471,6 +471,7 @@ static PyObject *set_op_traits(PyObject *m, PyObject *args, PyObject *kwargs)
     traits.shown = given.shown ? given.shown : traits.shown;
     traits.spelled = given.spelled ? given.spelled : traits.spelled;
     traits.decompose = given.decompose ? given.decompose : traits.decompose;
+    traits.undo = given.undo ? given.undo : traits.undo;
     traits.flags = td_op_describe(op)->flags & TD_OP_TRAITS;
     for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
         int yes = on[i] == Py_None ? (traits.flags & trait_flags[i].flag) != 0 : PyObject_IsTrue(on[i]);

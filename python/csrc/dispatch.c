@@ -7,6 +7,7 @@
  * What a handler calls is not recorded: it implements the operator.  While a mode's handler runs, that mode is left. */
 #include "binding.h"
 #include <tede/autograd_nodes.h>
+#include <tede/transforms.h>
 
 static _Thread_local ModeStack modes;
 static PyObject *word, *disabled;           /* "__torch_dispatch__"; what Tensor has there */
@@ -56,7 +57,9 @@ void td_py_mark(td_tensor *x, PyTypeObject *type)
 
 typedef struct Involved { PyObject *objects[64]; int n; } Involved;     /* owned */
 
-/* Each class once, a subclass before its bases, else from left to right. */
+static PyObject *first;                     /* "_dispatches_first" */
+
+/* Each class once, a subclass before its bases, one that says so before all, else from left to right. */
 static int involve(Involved *list, td_tensor *x)
 {
     if (!x || x == TD_NONE || !td_tensor_is_python(x) || list->n == 64)
@@ -64,7 +67,7 @@ static int involve(Involved *list, td_tensor *x)
     PyObject *o = td_py_wrap_borrowed(x);
     if (!o)
         return -1;
-    int at = list->n;
+    int at = list->n && _PyType_Lookup(Py_TYPE(o), first) ? 0 : list->n;
     for (int i = 0; i < list->n; i++) {
         if (Py_TYPE(list->objects[i]) == Py_TYPE(o))
             at = -1;
@@ -294,6 +297,45 @@ static int say_where(const td_op_info *info, PyObject *kwargs)
     return failed || PyDict_GetItemString(kwargs, "pin_memory") ? failed : PyDict_SetItemString(kwargs, "pin_memory", Py_False);
 }
 
+/* Who is called: modes and classes; nothing is recorded of what they call, for that has been done. */
+static PyObject *ask_handlers(PyObject *function, const Involved *list, PyObject *args, PyObject *kwargs)
+{
+    td_masks masks = td_thread_masks();
+    bool below = td_set_below_autograd(true), grad = td_grad_enabled();
+    PyObject *result = call_handlers(function, list, args, kwargs);
+    if (result == Py_NotImplemented) {
+        Py_CLEAR(result);
+        PyObject *name = PyUnicode_FromFormat("torch._ops.%S", function);
+        fail_multiple(name, list);
+        Py_XDECREF(name);
+    }
+    td_set_grad_enabled(grad);
+    td_set_below_autograd(below);
+    td_set_thread_masks(masks);
+    return result;
+}
+
+static PyObject *functionalizer;            /* tede._subclasses.functional_tensor.call */
+
+/* Or, at a functionalize level, the function that makes a call below it of one that may write. */
+static PyObject *ask_functionalizer(PyObject *function, PyObject *args, PyObject *kwargs)
+{
+    if (!functionalizer) {
+        PyObject *module = PyImport_ImportModule("tede._subclasses.functional_tensor");
+        functionalizer = module ? PyObject_GetAttrString(module, "call") : NULL;
+        Py_XDECREF(module);
+    }
+    PyObject *level = functionalizer ? PyLong_FromLong(td_transform_level()) : NULL;
+    if (!level)
+        return NULL;
+    td_lowered before = td_transform_lower();
+    PyObject *result = PyObject_CallFunctionObjArgs(functionalizer, level, function, args, kwargs, NULL);
+    td_transform_raise(before);
+    Py_DECREF(level);
+    return result;
+}
+
+/* `list` NULL: for the functionalizer. */
 static int handle(const td_op *op, PyObject *entry, const Involved *list, const td_value *arguments, td_value *results)
 {
     const td_op_info *info = td_op_describe(op);
@@ -316,18 +358,8 @@ static int handle(const td_op *op, PyObject *entry, const Involved *list, const 
         result = PyObject_Call(body, args, kwargs);
     if (body == Py_None || result == Py_NotImplemented) {
         Py_XDECREF(result);
-        td_masks masks = td_thread_masks();
-        bool below = td_set_below_autograd(true), grad = td_grad_enabled();
-        result = call_handlers(PyTuple_GET_ITEM(entry, 0), list, args, kwargs);
-        if (result == Py_NotImplemented) {
-            Py_CLEAR(result);
-            PyObject *name = PyUnicode_FromFormat("torch._ops.%S", PyTuple_GET_ITEM(entry, 0));
-            fail_multiple(name, list);
-            Py_XDECREF(name);
-        }
-        td_set_grad_enabled(grad);
-        td_set_below_autograd(below);
-        td_set_thread_masks(masks);
+        PyObject *function = PyTuple_GET_ITEM(entry, 0);
+        result = list ? ask_handlers(function, list, args, kwargs) : ask_functionalizer(function, args, kwargs);
         count_writes(info, arguments);
     }
     Py_DECREF(args);
@@ -336,7 +368,7 @@ static int handle(const td_op *op, PyObject *entry, const Involved *list, const 
         return td_py_capture();
     int failed = td_py_boxed_results(info, arguments, result, results);
     Py_DECREF(result);
-    if (!failed && td_results_as_views(op, arguments, results) < 0) {
+    if (!failed && list && td_results_as_views(op, arguments, results) < 0) {
         td_values_release(results, info->n_results);
         failed = -1;
     }
@@ -359,6 +391,19 @@ static int python_key(const td_op *op, td_keyset keys, const td_value *arguments
     PyGILState_Release(state);
     return composite ? td_op_call_composite(op, keys, arguments, results)
            : nobody  ? td_op_call_keys(op, keys & ~TD_KEYSET(TD_KEY_PYTHON), arguments, results) : failed;
+}
+
+/* The kernel of TD_KEY_FUNCTIONALIZE, which calls have at a functionalize level. The parts of a composite come back one by one. */
+static int functionalize_key(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)context;
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *entry = entry_of(op);
+    bool composite = entry && PyTuple_GET_ITEM(entry, 2) == Py_True;
+    int failed = !entry ? td_py_capture() : composite ? 0 : handle(op, entry, NULL, arguments, results);
+    Py_XDECREF(entry);
+    PyGILState_Release(state);
+    return composite ? td_op_call_composite(op, keys, arguments, results) : failed;
 }
 
 /* ---- for Python */
@@ -531,6 +576,7 @@ int td_py_dispatch_init(PyObject *module)
 {
     if (!(overloads = PyDict_New()) || !(registered = PyDict_New()) ||
         PyModule_AddObjectRef(module, "_torch_dispatch_rules", registered) < 0 || !(word = PyUnicode_InternFromString("__torch_dispatch__")) ||
+        !(first = PyUnicode_InternFromString("_dispatches_first")) ||
         PyModule_AddFunctions(module, functions) < 0 ||
         !(disabled = PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl")))
         return -1;
@@ -543,6 +589,7 @@ int td_py_dispatch_init(PyObject *module)
         return -1;
     Py_DECREF(fixed);
     if (td_register_fallback(TD_KEY_PYTHON, TD_CPU, python_key, NULL) < 0 ||
+        td_register_fallback(TD_KEY_FUNCTIONALIZE, TD_CPU, functionalize_key, NULL) < 0 ||
         td_backward_carry(&(td_carried_state){sizeof modes, swap_modes, td_py_modes_retain, td_py_modes_release}) < 0)
         return td_py_raise(), -1;
     return 0;

@@ -411,6 +411,16 @@ int td_py_require_grad(td_tensor *x)
     return td_set_requires_grad(x, true) < 0 ? (td_py_raise(), -1) : 0;
 }
 
+/* A new tensor of a program's numbers, which no operator made. While a mode or a functionalize level is on, they get it by one. */
+static td_tensor *lifted(td_tensor *x)
+{
+    if (!x || !td_py_seen())
+        return x;
+    td_tensor *y = td_lift_fresh(x);
+    td_tensor_release(x);
+    return y;
+}
+
 static PyObject *finish(td_tensor *x, const Options *o)
 {
     if (!x)
@@ -508,7 +518,7 @@ static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, Py
         td_tensor_release(shared);
         return copy ? finish(copy, &o) : NULL;
     }
-    return finish(td_py_tensor_from_data(o.data, o.dtype, o.device), &o);
+    return finish(lifted(td_py_tensor_from_data(o.data, o.dtype, o.device)), &o);
 }
 
 PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)

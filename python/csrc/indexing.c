@@ -194,9 +194,11 @@ static int take_slice(IndexState *w, PyObject *slice)
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0)
         return -1;
+    const int64_t first = start, end = stop;
     int64_t n = size_here(w);
     int64_t count = PySlice_AdjustIndices(n, &start, &stop, step);
-    if (start == 0 && step == 1 && count == n) {
+    const bool seen = w->record && td_py_seen();        /* as it is written: a graph may be called with other sizes */
+    if (start == 0 && step == 1 && count == n && !seen) {
         keep(w);
         return 0;
     }
@@ -204,7 +206,7 @@ static int take_slice(IndexState *w, PyObject *slice)
     if (w->record) {
         td_tensor *made;
         if (step > 0) {
-            int64_t from = start, to = stop < start ? start : stop;
+            int64_t from = seen ? first : start, to = seen ? end : stop < start ? start : stop;
             made = td_slice_tensor(w->x, w->ndim, &from, &to, step);
         } else {
             /* Backwards: an as_strided of the same geometry, which autograd can replay. */

@@ -328,27 +328,27 @@ static PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyO
     for (int i = 0; at < nargs; at++, i++)
         flags[i] = args[at];
     for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
-        const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
+        const char *keyword = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
         PyObject *value = args[nargs + k];
-        bool fine = name != NULL;
-        if (!name)
+        bool fine = keyword != NULL;
+        if (!keyword)
             return NULL;
-        if (!strcmp(name, "dtype")) {
+        if (!strcmp(keyword, "dtype")) {
             fine = value == Py_None || td_py_as_dtype(value, &dtype);
-        } else if (!strcmp(name, "device")) {
+        } else if (!strcmp(keyword, "device")) {
             int found = value == Py_None ? 1 : td_py_as_device(value, &device);
             if (found < 0)
                 return NULL;
             fine = found;
-        } else if (!strcmp(name, "other") || !strcmp(name, "tensor")) {
+        } else if (!strcmp(keyword, "other") || !strcmp(keyword, "tensor")) {
             fine = td_py_is_tensor(value);
             if (fine)
                 dtype = td_tensor_dtype(td_py_x(value)), device = td_tensor_device(td_py_x(value));
-        } else if (!strcmp(name, "non_blocking")) {
+        } else if (!strcmp(keyword, "non_blocking")) {
             flags[0] = value;
-        } else if (!strcmp(name, "copy")) {
+        } else if (!strcmp(keyword, "copy")) {
             flags[1] = value;
-        } else if (!strcmp(name, "memory_format")) {
+        } else if (!strcmp(keyword, "memory_format")) {
             fine = value == Py_None || Py_IS_TYPE(value, &td_py_memory_format_type);
             format = value == Py_None ? NULL : value;
         } else {

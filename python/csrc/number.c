@@ -91,6 +91,9 @@ static PyObject *overridden(const Binary *k, PyObject *a, PyObject *b)
     return unless_type_error(td_py_override_method(k->passed_reflected ? k->passed_reflected : k->name, (PyObject *[]){b, a}, 2));
 }
 
+/* 2 + x and 2 * x are x + 2 and x * 2, which is what graphs show. */
+static inline bool tensor_first(int which) { return which == ADD || which == MUL; }
+
 static PyObject *slow(int which, PyObject *a, PyObject *b)
 {
     Binary *k = &binaries[which];
@@ -125,6 +128,8 @@ static PyObject *slow(int which, PyObject *a, PyObject *b)
     OperatorObject *op = left && k->method ? k->method : k->function;
     if (!op)
         return PyErr_Format(PyExc_NotImplementedError, "%s is not among the operators of this build", k->name);
+    if (!left && tensor_first(which))
+        return td_py_operate(op, (PyObject *[]){b, a}, 2);
     return td_py_operate(op, (PyObject *[]){a, b}, 2);
 }
 
@@ -142,10 +147,13 @@ static PyObject *with_number(int which, PyObject *a, PyObject *b, bool left)
     } else {
         return slow(which, a, b);
     }
-    td_tensor *wrapped = td_wrapped_number_as(value, td_tensor_dtype(td_py_x(left ? a : b)));
+    const bool as_written = TD_UNLIKELY(td_py_calls_back) && td_py_seen();
+    td_tensor *wrapped = as_written ? td_wrapped_number(value) : td_wrapped_number_as(value, td_tensor_dtype(td_py_x(left ? a : b)));
     if (!wrapped)
         return td_py_raise();
-    PyObject *result = left ? call_direct(which, td_py_x(a), wrapped) : call_direct(which, wrapped, td_py_x(b));
+    PyObject *result = left                   ? call_direct(which, td_py_x(a), wrapped)
+                     : tensor_first(which) ? call_direct(which, td_py_x(b), wrapped)
+                                              : call_direct(which, wrapped, td_py_x(b));
     td_tensor_release(wrapped);
     return result;
 }

@@ -101,6 +101,9 @@ _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph"
 _WRITTEN.update({name: "_quantized" for name in ("qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
                                                   "per_channel_symmetric", "per_channel_affine_float_qparams")})
 _WRITTEN.update({f"quantized_{name}": "_quantized_ops" for name in ("lstm", "gru", "batch_norm", "max_pool1d", "max_pool2d", "max_pool3d")})
+_WRITTEN.update({name: "_subclasses.functional_tensor" for name in (
+    "_to_functional_tensor", "_from_functional_tensor", "_is_functional_tensor", "_enable_functionalization", "_disable_functionalization", "_sync",
+    "_freeze_functional_tensor")})
 _WRITTEN.update(spmm="sparse", dsmm="sparse", hsmm="sparse", saddmm="sparse")
 _WRITTEN.update({f"sparse_{name}_tensor": "sparse" for name in ("coo", "csr", "csc", "bsr", "bsc", "compressed")})
 _WRITTEN.update({name: "jit" for name in ("ScriptModule", "ScriptFunction", "ScriptMethod", "ScriptObject", "CompilationUnit",

@@ -6,6 +6,7 @@ import math
 
 import tede
 from tede import _C
+from tede.func._levels import FUNCTIONALIZE
 
 _COMPOSITE = 16384         # TD_OP_COMPOSITE
 
@@ -76,7 +77,18 @@ def dropout_(self, p, train, whole_channels=False):
     return dropout(self, p, train, whole_channels, lambda x, noise: tede.ops.aten.mul_.Tensor(x, noise))
 
 
-RULES = {"linear": linear, "matmul": matmul, "square": lambda self: tede.ops.aten.pow.Tensor_Scalar(self, 2), "dropout": dropout,
+def _lifted(lift):
+    """Numbers belong to the level that a program makes them at; elsewhere the operator is seen itself."""
+    def rule(self):
+        if not _C._transform_level() or _C._transform_now()[0] != FUNCTIONALIZE:
+            return NotImplemented
+        from tede._subclasses.functional_tensor import lift_at_level
+        return lift_at_level(getattr(tede.ops.aten, lift).default, self)
+    return rule
+
+
+RULES = {"lift_fresh": _lifted("lift_fresh"), "lift_fresh_copy": _lifted("lift_fresh_copy"),
+         "linear": linear, "matmul": matmul, "square": lambda self: tede.ops.aten.pow.Tensor_Scalar(self, 2), "dropout": dropout,
          "dropout_": dropout_, "feature_dropout": lambda input, p, train: dropout(input, p, train, True),
          "feature_dropout_": lambda self, p, train: dropout_(self, p, train, True)}
 

@@ -53,11 +53,11 @@ class DispatchKeySet:
 
 class ExcludeDispatchKeyGuard:
     """Within it calls pass by the keys of a set: Autograd, of those that there are here. ADInplaceOrView may be named; what it does in
-    PyTorch, stubs do here, and no call has the key."""
+    PyTorch, stubs do here, and no call has the key. So may Functionalize: a level that is entered within takes calls in PyTorch, too."""
 
     def __init__(self, keys):
         wanted = keys._keys if isinstance(keys, DispatchKeySet) else {keys}
-        other = [key.name for key in sorted(wanted) if key is not DispatchKey.ADInplaceOrView and not key.name.startswith("Autograd")]
+        other = [key.name for key in sorted(wanted) if key not in (DispatchKey.ADInplaceOrView, DispatchKey.Functionalize) and not key.name.startswith("Autograd")]
         if other:
             raise NotImplementedError(f"torch._C._ExcludeDispatchKeyGuard: {', '.join(other)}: PyTorch's dispatch keys don't exist here")
         self._autograd = any(key.name.startswith("Autograd") for key in wanted)

@@ -243,19 +243,7 @@ def block_diag(*tensors):
                                f"dimensions")
     if not tensors:
         return _F["empty"]((1, 0))
-    tensors = [atleast_2d(x) for x in tensors]
-    dtype = tensors[0].dtype
-    for x in tensors[1:]:
-        dtype = _C.promote_types(dtype, x.dtype)
-    rows, width = [], sum(x.shape[1] for x in tensors)
-    left = 0
-    for x in tensors:
-        zeros = _F["zeros"]
-        before = zeros((x.shape[0], left), dtype=dtype, device=x.device)
-        after = zeros((x.shape[0], width - left - x.shape[1]), dtype=dtype, device=x.device)
-        rows.append(_F["cat"]([before, x.to(dtype), after], 1))
-        left += x.shape[1]
-    return _F["cat"](rows)
+    return _O["block_diag"](tensors)
 
 
 @overridable_members

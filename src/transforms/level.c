@@ -233,7 +233,8 @@ static bool comes_apart(const td_op *op, td_keyset keys)
 
 /* The kernel of TD_KEY_TRANSFORMS: a call while a level is open comes here before autocast and autograd see it. A
  * vmap level handles its call whole. At a grad or jvp level the operands are lifted, the call goes on through the
- * autograd keys that they carry, and ends in lower_end, which continues below the level. */
+ * autograd keys that they carry, and ends in lower_end, which continues below the level. At a functionalize level it goes on to that
+ * key's kernel, past autograd: below the level it is recorded. */
 static int front(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)context;
@@ -254,6 +255,9 @@ static int front(const td_op *op, td_keyset keys, const td_value *arguments, td_
             return_operands(op, arguments, &f, results);
     } else if (level->kind == TD_TRANSFORM_VMAP) {
         status = td_vmap_call(op, keys, level, f.values, results);
+    } else if (level->kind == TD_TRANSFORM_FUNCTIONALIZE) {
+        status = td_op_call_keys(op, (keys & (TD_KEYSET(TD_KEY_PROFILER) | TD_KEYSET(TD_KEY_TRACING))) | TD_KEYSET(TD_KEY_FUNCTIONALIZE),
+                                 f.values, results);
     } else if (op->info.flags & TD_OP_INPLACE && f.values[0].kind == TD_VALUE_TENSOR && !td_wrapped_at(f.values[0].tensor, level)) {
         status = fail_captured(op);
     } else if ((status = frame_map(&f, lift, level)) == 0) {
@@ -416,6 +420,13 @@ void td_transform_leave(void)
 
 int          td_transform_level(void) { return td_level_now ? td_level_now->number : 0; }
 td_transform td_transform_kind(void) { return td_level_now ? (td_transform)td_level_now->kind : TD_TRANSFORM_VMAP; }
+bool         td_transform_is_open(td_transform kind)
+{
+    const td_level *level = td_level_now;
+    while (level && level->kind != kind)
+        level = level->outer;
+    return level;
+}
 int64_t      td_transform_size(void) { return td_level_now ? td_level_now->size : 0; }
 td_randomness td_transform_randomness(void) { return td_level_now ? (td_randomness)td_level_now->randomness : TD_RANDOM_ERROR; }
 

@@ -7,6 +7,8 @@
  * - A grad or jvp level lifts all operands to its wrappers and goes on with the keys ForwardAD, Autograd and
  *   Unwrap.  The first two are the same kernels as outside, and leave tangents and histories on this level's wrappers;
  *   Unwrap is the level's lower end: it runs the operator below on what they wrap, and wraps the results.
+ * - A functionalize level goes on with the key Functionalize alone.  Its kernel knows which tensors stand for values of this level, and
+ *   makes calls below it that write nothing.
  * So each level has a separate graph, and derivatives of different levels can't be confused.
  *
  * A wrapper shares storage and version counter with what it wraps: a write is seen by all levels.  Sizes and strides

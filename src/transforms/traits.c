@@ -115,7 +115,8 @@ int td_op_set_traits(const td_op *op, const td_op_traits *given)
         return -1;
     if (!traits.batch)
         traits.batch = __atomic_load_n(&row->info.traits, __ATOMIC_ACQUIRE)->batch;
-    const char *texts[] = {traits.batch, traits.tags, traits.names, traits.flops, traits.shown, traits.spelled, traits.decompose};
+    const char *texts[] = {traits.batch, traits.tags, traits.names, traits.flops, traits.shown, traits.spelled, traits.decompose,
+                           traits.undo};
     size_t size = 0;
     for (size_t i = 0; i < TD_COUNT(texts); i++)
         size += texts[i] ? strlen(texts[i]) + 1 : 0;
@@ -131,6 +132,7 @@ int td_op_set_traits(const td_op *op, const td_op_traits *given)
     keep_text(&r->traits.shown, &at);
     keep_text(&r->traits.spelled, &at);
     keep_text(&r->traits.decompose, &at);
+    keep_text(&r->traits.undo, &at);
     r->next = __atomic_load_n(&records, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&records, &r->next, r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;

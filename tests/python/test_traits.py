@@ -100,7 +100,7 @@ def test_traits_that_are_not_named_stay(own):
     tede.library.set_traits(full, batch="dims(absent_is_all)")
     tede.library.set_traits(full, autocast="fp32")
     assert _C._op_traits(full) == {"batch": "dims(absent_is_all)", "autocast": "fp32", "tags": None, "names": "reduced", "flops": None,
-                                   "shown": "dim=several.all", "spelled": None, "decompose": None, "promotes": False, "linear": False,
+                                   "shown": "dim=several.all", "spelled": None, "decompose": None, "undo": None, "promotes": False, "linear": False,
                                    "knows_bits": False}
     tede.library.set_traits(full, tags=tede.Tag.reduction, spelled="x=input", linear=True)
     tede.library.set_traits(full, linear=False, promotes=True)
@@ -183,7 +183,7 @@ def test_patterns_that_do_not_fit_the_schema(own):
 
 def test_traits_of_atens_operators_can_be_read():
     assert _C._op_traits("aten::mm") == {"batch": "product(matrices)", "autocast": "lower_precision", "tags": "core", "names": "product",
-                                         "flops": "product(self, mat2)", "shown": None, "spelled": None, "decompose": None,
+                                         "flops": "product(self, mat2)", "shown": None, "spelled": None, "decompose": None, "undo": None,
                                          "promotes": False, "linear": False, "knows_bits": False}
     flags = {name: [_C._op_traits(f"aten::{name}")[flag] for flag in ("promotes", "linear", "knows_bits")] for name in ("add.Tensor", "clone")}
     assert flags == {"add.Tensor": [True, False, False], "clone": [False, True, True]}

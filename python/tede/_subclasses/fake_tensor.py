@@ -188,12 +188,9 @@ class _Data(TorchFunctionMode):
             self.mode._around = before
         if func not in (tede.tensor, tede.as_tensor, tede.asarray) or isinstance(result, FakeTensor):
             return result
-        constant = func is tede.tensor and _may_be_constant(result)
-        with no_dispatch():
-            kept = result.detach().clone() if constant else result
-        fake = self.mode.fake_tensor_converter.from_real_tensor(self.mode, kept, make_constant=constant).requires_grad_(result.requires_grad)
+        fake = self.mode.fake_tensor_converter.from_real_tensor(self.mode, result).requires_grad_(result.requires_grad)
         for note in self.mode.noting:
-            note(fake, kept)
+            note(fake, result)
         return fake
 
 
@@ -279,6 +276,8 @@ class FakeTensorMode(TorchDispatchMode):
         if isinstance(func, MetadataQuery):         # as the tensor was made
             return None
         leaves = [x for x in _pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, tede.Tensor)]
+        if func in (tede.ops.aten.lift_fresh.default, tede.ops.aten.lift_fresh_copy.default) and type(leaves[0]) is tede.Tensor:
+            return self._of_numbers(leaves[0])
         if any(_foreign(x) for x in leaves):
             return NotImplemented
         args, kwargs = self._all_fake(func, leaves, args, self.placed(func, kwargs))
@@ -304,6 +303,13 @@ class FakeTensorMode(TorchDispatchMode):
                                        FakeTensor(self, x if x.is_meta else x.to(_META), device), result)
         self._note_constants(leaves, result, known)
         return result
+
+    def _of_numbers(self, x):
+        """The fake tensor of a new one that a program made of its numbers; it knows its value if that is one number."""
+        constant = _may_be_constant(x)
+        with no_dispatch():
+            kept = x.clone() if constant else x
+        return self.fake_tensor_converter.from_real_tensor(self, kept, make_constant=constant)
 
     def _constants(self, func, leaves, args, kwargs):
         """What the operator gives for the operands' values, None if they aren't known. See Note [Constants]."""

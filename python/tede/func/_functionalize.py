@@ -1,13 +1,13 @@
-"""functionalize: replaces in-place operators and views of a function by pure ones."""
+"""functionalize: a function as calls that write nothing, and take no views if that is wanted too."""
 from tede._C import Tensor
 from tede.func._vmap import wraps
 from tede.utils import _pytree as tree
 
 
 def functionalize(func, *, remove="mutations"):
-    """`func` without effects on its arguments' memory as others see it while it runs: it works on copies, and what it wrote
-    to an argument is copied back at the end, at once.  There is no tracer that would see the difference between views and copies, so that
-    remove="mutations_and_views" is the same."""
+    """`func` of functional tensors, which stand for its arguments' values: what its calls would write is computed by operators that write
+    nothing (see tede._subclasses.functional_tensor). What it wrote to an argument is copied there at the end, at once. With
+    remove="mutations_and_views" views are replaced by copies: select by select_copy."""
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
                            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced with "
@@ -15,16 +15,17 @@ def functionalize(func, *, remove="mutations"):
                            "operators {view} will be replaced with their non-aliasing counterparts, {view}_copy.\n")
 
     def functional(*args, **kwargs):
-        flat, spec = tree.tree_flatten((args, kwargs))
-        copies = [x.clone() if isinstance(x, Tensor) else x for x in flat]
-        versions = [x._version if isinstance(x, Tensor) else 0 for x in copies]
-        new_args, new_kwargs = tree.tree_unflatten(copies, spec)
-        result = func(*new_args, **new_kwargs)
-        for x, copy, version in zip(flat, copies, versions):
-            if isinstance(x, Tensor) and copy._version != version:
-                if x.shape != copy.shape:
-                    x.resize_(copy.shape)
-                x.copy_(copy)
-        back = {id(c): x for x, c in zip(flat, copies) if isinstance(x, Tensor)}
-        return tree.tree_map(lambda x: back.get(id(x), x), result)
+        from tede._subclasses import functional_tensor as ft
+        number = ft._enter(remove == "mutations")
+        try:
+            given, spec = tree.tree_flatten((args, kwargs))
+            inside = [ft._to_functional(x, number) if isinstance(x, Tensor) else x for x in given]
+            new_args, new_kwargs = tree.tree_unflatten(inside, spec)
+            result = func(*new_args, **new_kwargs)
+        finally:
+            ft._leave()
+        for x, wrapped in zip(given, inside):
+            if isinstance(wrapped, ft.FunctionalTensor):
+                ft.propagate_write(x, wrapped)
+        return tree.tree_map_only(ft.FunctionalTensor, lambda x: x.from_functional() if x._level == number else x, result)
     return wraps(func, functional)

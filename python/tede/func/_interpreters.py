@@ -7,11 +7,13 @@ import enum
 
 from tede import _C
 from tede.func import _vmap
-from tede.func._levels import GRAD, JVP, VMAP
+from tede._subclasses import functional_tensor
+from tede.func._levels import FUNCTIONALIZE, GRAD, JVP, VMAP
 
 TransformType = enum.Enum("TransformType", "Torch Grad Jvp Functionalize Vmap", start=0)
 RandomnessType = enum.Enum("RandomnessType", "Error Same Different", start=0)
-_KINDS = {VMAP: TransformType.Vmap, GRAD: TransformType.Grad, JVP: TransformType.Jvp}
+_KINDS = {VMAP: TransformType.Vmap, GRAD: TransformType.Grad, JVP: TransformType.Jvp,
+          FUNCTIONALIZE: TransformType.Functionalize}
 _open = []                  # (kind, number) of the levels that were entered here
 
 
@@ -38,6 +40,16 @@ def _grad_increment_nesting():
 
 def _jvp_increment_nesting():
     return _entered(JVP)
+
+
+def _func_increment_nesting(reapply_views):
+    number = functional_tensor._enter(reapply_views)
+    _open.append((FUNCTIONALIZE, number))
+    return number
+
+
+def _func_decrement_nesting():
+    return _left(FUNCTIONALIZE)
 
 
 def _vmap_decrement_nesting():
@@ -134,11 +146,25 @@ def is_gradtrackingtensor(tensor):
     return _C._wrapper_level(tensor) > 0 and not _C._is_batched(tensor)
 
 
+def _wrap_functional_tensor(tensor, level):
+    return functional_tensor._to_functional(tensor, level)
+
+
+def _unwrap_functional_tensor(tensor, add_back_views):
+    """The value of a functional tensor, whose views were replaced by copies or not as its level says."""
+    return tensor.from_functional() if is_functionaltensor(tensor) else tensor
+
+
+def _propagate_functional_input_mutation(unwrapped, wrapped):
+    functional_tensor.propagate_write(unwrapped, wrapped)
+
+
 def is_functionaltensor(tensor):
-    return False                # functionalize makes no wrappers
+    return isinstance(tensor, functional_tensor.FunctionalTensor)
 
 
-is_legacy_batchedtensor = is_functionaltensor
+def is_legacy_batchedtensor(tensor):
+    return False
 
 
 def is_dead_tensor_wrapper(tensor):

@@ -3,7 +3,7 @@ from tede import _C
 from tede._C import Tensor
 from tede.utils import _pytree as tree
 
-VMAP, GRAD, JVP = 0, 1, 2
+VMAP, GRAD, JVP, FUNCTIONALIZE = 0, 1, 2, 3
 
 
 class level:

@@ -398,6 +398,7 @@ class Graph:
 
         def call(args, kwargs):
             return ", ".join([*map(show, args), *(f"{key} = {show(value)}" for key, value in kwargs.items())])
+        returned = ""
         for number, node in enumerate(self.nodes):
             kind = f" : {annotation(node.type)}" if node.type is not None else ""
             if node.op == "placeholder":
@@ -408,6 +409,7 @@ class Graph:
                     lines.append(f"{node.name} = {raw.lstrip('*')}")
                 continue
             if node.op == "output":
+                returned = f" -> {annotation(node.type)}" if node.type is not None else ""
                 lines.append(_line(self._codegen.generate_output(_Shown(show(node.args[0]))), number))
                 continue
             if node.op == "get_attr":
@@ -440,7 +442,7 @@ class Graph:
         import tede
         names["torch"] = tede
         wraps = "\n".join(f"torch.fx.wrap('{name}')" for name in wrapped)
-        head = self._codegen.gen_fn_def(parameters, "")
+        head = self._codegen.gen_fn_def(parameters, returned)
         first = head.count("\n") + 1
         return PythonCode(f"{wraps}\n\n\n{head}\n{body}", names, {first + i: number for i, number in enumerate(numbers)}, wraps.count("\n") + 4)
 

@@ -369,6 +369,10 @@ int td_op_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
     return status > 0 ? td_copy_elements(self, src) : status;
 }
 
+td_tensor *td_op_zeroed(td_tensor *self) { return td_fill_scalar(self, td_int(0)); }
+td_tensor *td_op_lift_fresh(td_tensor *self) { return td_tensor_retain(self); }
+td_tensor *td_op_lift_fresh_copy(td_tensor *self) { return td_clone(self); }
+
 /* The gradient of src: summed over what was broadcast, in its dtype, on its device. */
 td_tensor *td_op_copy_backward(td_tensor *grad, int64_t n_shape, const int64_t *shape, td_dtype dtype, td_device device)
 {

@@ -598,6 +598,17 @@ static td_tensor *replace(const char *op, td_tensor *copy, td_tensor *part, td_t
                        td_shape_str(src->ndim, src->sizes, a), td_shape_str(part->ndim, part->sizes, b));
     return td_copy_from_(part, src, false) ? NULL : td_ref(copy);
 }
+/* copy_ and resize_ as functions. */
+td_tensor *td_op_copied(td_tensor *self, td_tensor *src, bool non_blocking)
+{
+    TD_AUTO td_tensor *copy = clone_as_it_lies(self);
+    return td_copy_from_(copy, src, non_blocking) ? NULL : td_ref(copy);
+}
+td_tensor *td_op_resized(td_tensor *self, int64_t n_size, const int64_t *size, td_memory_format format)
+{
+    TD_AUTO td_tensor *copy = td_clone(self);
+    return td_resize_(copy, n_size, size, format) ? NULL : td_ref(copy);
+}
 td_tensor *td_op_diagonal_scatter(td_tensor *self, td_tensor *src, int64_t offset, int64_t dim1, int64_t dim2)
 {
     TD_AUTO td_tensor *copy = clone_as_it_lies(self);

@@ -96,6 +96,8 @@ class _Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         if any(isinstance(x, Tensor) and type(x) not in _HANDLED and id(x) not in self.nodes for x in tree.arg_tree_leaves(*args, **kwargs)):
             return NotImplemented       # what the class makes of it comes here again
+        if func is tede.ops.aten.lift_fresh.default:        # the graph's numbers stay what they are, whatever is written to these
+            func = tede.ops.aten.lift_fresh_copy.default
         replacement = self.decompositions.get(func)
         if replacement is not None:
             with self:
@@ -165,11 +167,6 @@ def _names(function, count):
     return [f"{p.name}_1" for p in parameters[:count]]
 
 
-def _is_impure(node):
-    schema = getattr(node.target, "_schema", None)
-    return node.is_impure() or schema is not None and schema.is_mutable
-
-
 class _Made(GraphModule):
     """The graph as a module, called with arguments of the structure that the function had."""
 
@@ -216,8 +213,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
             noting.remove(recorder.hold)
         leaves, out_spec = tree.tree_flatten(result)
         nodes = [recorder.node_of(x) for x in leaves]
-        recorder.graph.output(nodes[0] if out_spec.is_leaf() else tuple(nodes) if isinstance(result, tuple) else nodes)
-        recorder.graph.eliminate_dead_code(_is_impure)
+        recorder.graph.output(nodes[0] if out_spec.is_leaf() else tuple(nodes) if isinstance(result, tuple) else nodes,
+                              getattr(f, "__annotations__", {}).get("return"))
         used = {node.target for node in recorder.graph.nodes if node.op == "get_attr"}
         held = {name: x for name, x in recorder.constants.items() if name in used}
         made = _Made(held, recorder.graph, getattr(f, "__name__", type(f).__name__))
