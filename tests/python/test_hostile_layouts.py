@@ -181,3 +181,8 @@ def test_a_number_on_meta_is_not_read_in_place():
     assert meta.mul_(tede.tensor(2.)).device.type == 'meta'
     with pytest.raises(RuntimeError, match='meta'):
         tede.ops.aten.soft_margin_loss(tede.tensor(1.), tede.tensor(1, device='meta'))
+
+
+def test_a_factor_that_is_refused_of_a_compressed_tensor():
+    with pytest.raises((RuntimeError, NotImplementedError, OverflowError)):
+        tede.ops.aten.subtract.Scalar(tede.ones(0, 2, dtype=tede.float64).to_sparse_csc(), -2**63, -2**63)

@@ -141,7 +141,7 @@ int td_sparse_add_tensor_into(td_tensor *out, td_tensor *self, td_tensor *other,
 static td_tensor *less_strided(td_tensor *self, td_tensor *other, td_scalar alpha)
 {
     TD_AUTO td_tensor *negated = td_times(other, td_scalar_neg(alpha));
-    return td_sparse_add_tensor(negated, self, td_int(1));
+    return negated ? td_sparse_add_tensor(negated, self, td_int(1)) : NULL;
 }
 static bool takes_strided(const td_tensor *self, const td_tensor *other) { return td_is_sparse(self) && !td_is_coo(self) && !td_is_sparse(other); }
 
