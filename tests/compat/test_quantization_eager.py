@@ -240,11 +240,12 @@ def test_recurrent_layers_have_quantized_weights(kind, dtype, options):
     same((made[0].data, made[1]), (expected[0].data, expected[1]), 1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["qint8", "float16"])
 @pytest.mark.parametrize("kind", ["LSTMCell", "GRUCell", "RNNCell"])
-def test_cells_have_quantized_weights(kind):
+def test_cells_have_quantized_weights(kind, dtype):
     mine, theirs = tede.nn.Sequential(getattr(tede.nn, kind)(6, 5)), torch.nn.Sequential(getattr(torch.nn, kind)(6, 5))
     take(mine, theirs)
-    mine, theirs = Q.quantize_dynamic(mine), TQ.quantize_dynamic(theirs)
+    mine, theirs = Q.quantize_dynamic(mine, dtype=getattr(tede, dtype)), TQ.quantize_dynamic(theirs, dtype=getattr(torch, dtype))
     x = numbers(3, 6)
     same(mine(here(x)), theirs(x), 1e-5)
     take(mine, theirs)

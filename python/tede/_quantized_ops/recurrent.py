@@ -19,7 +19,7 @@ def make_quantized_cell_params_fp16(w_ih, w_hh):
 
 
 def _product(x, weights, params):
-    return linear_dynamic_fp16(x, weights) if params.kind == "quantized_fp16" else linear_dynamic(x, weights, params.reduce_range)
+    return linear_dynamic(x, weights, params.reduce_range) if weights.w.is_quantized else linear_dynamic_fp16(x, weights)
 
 
 # ---- one step: (gates of the input, hidden state, parameters) -> hidden state ------------------------------------------
