@@ -5,24 +5,29 @@ import os
 import site
 import sys
 
-from tede import _C
+from tede import _C, _overloads
 
 
 def _load():
     """Register the layout and its operators, once."""
-    from tede._ops import ops
     from tede.config import folder
     if _C._registered("_mkldnn") is None:
-        ops.load_library(folder("lib/tede") + "/onednn.so")
+        _C._library_load(os.path.join(folder("lib/tede"), "onednn.so"))
+        _overloads.defined[0] += 1
         for prefix in dict.fromkeys((sys.prefix, sys.base_prefix, site.getuserbase())):
-            ops.mkldnn._look_in(os.path.join(prefix, "lib"))
-    return ops
+            operator("mkldnn", "_look_in")(os.path.join(prefix, "lib"))
+
+
+def operator(space, name):
+    """An operator that the library defines; None where there is none."""
+    _load()
+    return _overloads.OpOverloadPacket(space, name) if _C._overloads(space, name) else None
 
 
 def is_available():
     """Whether oneDNN is installed."""
     try:
-        return _load().mkldnn._version() > 0
+        return operator("mkldnn", "_version")() > 0
     except (RuntimeError, FileNotFoundError):
         return False
 
@@ -30,12 +35,12 @@ def is_available():
 def use(on):
     """Whether strided tensors of bfloat16 are multiplied and convolved by oneDNN; without it nothing changes."""
     if is_available() if on else _C._registered("_mkldnn") is not None:
-        _load().mkldnn._use(on)
+        operator("mkldnn", "_use")(on)
 
 
 def to_mkldnn(x, dtype=None):
     """The same elements in the mkldnn layout, in memory of their own."""
-    return _load().aten.to_mkldnn(x, dtype)
+    return operator("aten", "to_mkldnn")(x, dtype)
 
 
 NAMES = frozenset((
@@ -43,17 +48,10 @@ NAMES = frozenset((
     "mkldnn_reorder_conv3d_weight", "_mkldnn_reshape", "_mkldnn_transpose", "_mkldnn_transpose_"))
 
 
-def operator(space, name):
-    """An operator that the library defines, for torch.ops; None where there is none."""
-    from tede._overloads import OpOverloadPacket
-    _load()
-    return OpOverloadPacket(space, name) if _C._overloads(space, name) else None
-
-
 def __getattr__(name):
     if name == "_mkldnn":
         _load()
         return _C._registered("_mkldnn")
     if name in NAMES:
-        return getattr(_load().aten, name)
+        return operator("aten", name)
     raise AttributeError(f"module 'tede._onednn' has no attribute {name!r}")
