@@ -1687,6 +1687,8 @@ TD_API td_tensor *td__nested_get_min_seqlen(td_tensor *self);
 TD_API td_tensor *td__nested_get_max_seqlen(td_tensor *self);
 /* Which lengths of a jagged tensor are known: 1 for the least, 2 for the greatest, or their sum. */
 TD_API int td__nested_known_seqlens(int64_t *results, td_tensor *self) TD_MUST_USE;
+/* A jagged tensor of zeros of a size that names a ragged dimension, of a tensor that lives. */
+TD_API td_tensor *td__jagged_zeros(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device);
 
 /* ==== nn ================================================================================================== */
 

@@ -1,6 +1,7 @@
 /* The few operators that autograd's machinery calls, by their names in <tede/ops.h>. */
 #include "calls_autograd_needs.h"
 #include "autograd/needs.h"
+#include "tensor/layout.h"
 #include "tensor/tensor.h"
 #include <tede/auto.h>
 #include <tede/autograd.h>
@@ -31,6 +32,9 @@ td_tensor *td_need_sum_to_size(td_tensor *x, int ndim, const int64_t *sizes)
  * none. */
 td_tensor *td_need_zeros(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype, td_device device)
 {
+    for (int d = 1; d < ndim; d++)
+        if (TD_UNLIKELY(td_size_is_symbol(sizes[d])))
+            return td__jagged_zeros(ndim, sizes, dtype, device);
     if (TD_UNLIKELY(td_is_watched())) {
         td_tensor *zeros = strides ? td_empty_strided(ndim, sizes, ndim, strides, dtype, device) : td_zeros(ndim, sizes, dtype, device);
         if (strides && zeros && td_zero_(zeros) != 0) {

@@ -132,3 +132,22 @@ def test_a_symbolic_size():
 def test_attention_of_three_dimensions_keeps_its_history_whatever_the_strides():
     q = tede.randn(3, 2, 4, requires_grad=True).transpose(0, 1)
     assert F.scaled_dot_product_attention(q, q, q).requires_grad
+
+
+def test_a_function_whose_nested_result_isnt_used_gets_zeros_of_its_structure():
+    seen = []
+
+    class Two(tede.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x + 1, x * 2
+
+        @staticmethod
+        def backward(ctx, first, second):
+            seen.append(second)
+            return first + second
+
+    x = tede.nested.nested_tensor([tede.ones(2, 3), tede.ones(4, 3)], layout=tede.jagged, requires_grad=True)
+    first, _ = Two.apply(x)
+    first.values().sum().backward()
+    assert seen[0].is_nested and seen[0].shape == x.shape and not seen[0].values().any() and x.grad.values().eq(1).all()

@@ -161,6 +161,38 @@ td_ragged *td_ragged_of_counts(int64_t n, const int64_t *counts, td_device devic
     return settled(r);
 }
 
+/* That whose symbol a size is; NULL with an error if no tensor of it lives. */
+static td_ragged *of_symbol(int64_t size)
+{
+    pthread_mutex_lock(&lock);
+    td_ragged *r = living;
+    while (r && r->size != size)
+        r = r->next;
+    if (r)
+        td_ragged_retain(r);
+    pthread_mutex_unlock(&lock);
+    return r ? r : td_fail(TD_E_RUNTIME, "nested tensors: no tensor lives whose ragged dimension that size is");
+}
+
+td_tensor *td_op__jagged_zeros(int64_t n, const int64_t *size, td_dtype dtype, td_device device)
+{
+    int64_t inner[TD_MAX_DIMS], rows = 0;
+    int dim = 0;
+    for (int d = 1; d < n && d < TD_MAX_DIMS && !dim; d++)
+        dim = td_size_is_symbol(size[d]) ? d : 0;
+    td_ragged *r = dim && n < TD_MAX_DIMS ? of_symbol(size[dim]) : td_fail(TD_E_RUNTIME, "_jagged_zeros: no size is that of a ragged dimension");
+    if (!r)
+        return NULL;
+    for (int64_t i = 0; i < r->n; i++)
+        rows = r->starts[i] + r->counts[i] > rows ? r->starts[i] + r->counts[i] : rows;
+    for (int d = 1; d < n; d++)
+        inner[d - 1] = d == dim ? rows : size[d];
+    TD_AUTO td_tensor *values = td_zeros(n - 1, inner, dtype, device);
+    td_tensor *x = td_jagged_new(values, r, dim);
+    td_ragged_release(r);
+    return x;
+}
+
 /* ---- tensors */
 
 static void destroy(void *fields)
