@@ -87,10 +87,11 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
         raise ValueError(f"Combine_fn must be a callable, but got {combine_fn}")
     if combine_mode not in ("pointwise", "generic"):
         raise ValueError(f"Combine_mode must either 'pointwise' or 'generic', but got {combine_mode}")
+    from tede.func._vmap import vmap       # the module alone: the package's others name operators
     leaves, tree = _sliced("associative_scan", xs, dim)
 
     def combine(a, b):
-        made = tede.func.vmap(combine_fn)(_pytree.tree_unflatten(a, tree), _pytree.tree_unflatten(b, tree))
+        made = vmap(combine_fn)(_pytree.tree_unflatten(a, tree), _pytree.tree_unflatten(b, tree))
         made, structure = _pytree.tree_flatten(made)
         if structure != tree:
             raise RuntimeError("The output of the combine_fn must have the tree structure of xs")

@@ -234,6 +234,8 @@ PYTHON = {
     '__init__.py': 'the names of the package: which module has a function that is written in Python, and which functions pass on to it',
     '_storage.py': 'methods of the old typed storages, some of which are called as operators are',
     '_tensor.py': 'methods of Tensor that are written in Python',
+    'ao/quantization/qconfig_mapping.py': 'functions of fixed ranges, which PyTorch names in its default mappings',
+    'ao/quantization/quantization_mappings.py': 'the protocol of QFunctional: which quantized operator a float one becomes',
     'array_api.py': 'the names of the array API standard',
     'fx/graph.py': "Python's own operators, by the method that a Proxy has for each",
     'fx/proxy.py': "Python's own operators, by the method that a Proxy has for each",
@@ -246,6 +248,7 @@ PYTHON = {
     'nn/modules/__init__.py': 'the modules of tede.nn.modules, by file',
     'overrides.py': 'get_ignored_functions(): functions over no tensor',
     '_decompositions.py': 'the rules that entries name in `decompose`, whose names are those of the operators that they stand for',
+    'sparse/_semi_structured.py': 'a class with __torch_dispatch__, whose protocol is a table by operator',
     'utils/data/sampler.py': 'functions that are taken from the extension under other names',
 }
 
