@@ -207,6 +207,10 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
         }
         if (td_layout_pattern_of(op, slot))
             return op->from_boxed;
+        /* The short cut that a layout's registration took away (td_op_set_boxed): the parts record, and have tangents. */
+        if ((slot == TD_SLOT_AUTOGRAD || slot == TD_SLOT_FORWARD) && op->composite && op->info.flags & TD_OP_COMPOSITE &&
+            !__atomic_load_n(&op->kernels[TD_SLOT_AUTOGRAD], __ATOMIC_ACQUIRE) && !layout_records(*keys))
+            return op->composite;
         /* On a device from outside, a body that only calls others, or only looks at sizes and strides, is better than a
          * fallback for everything.  In a layout only calls mean the same. */
         const td_layout_kind *kind = slot < TD_ROW_SLOTS - 1 ? NULL : td_layout_of_key(TD_KEY_DENSE + (slot - 16) / TD_DEVICE_TYPES);
@@ -244,8 +248,6 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
                         space, op->info.name, *op->info.overload ? "." : "", op->info.overload, slot_title(slot, where, sizeof where));
             return NULL;
         }
-        if ((slot == TD_SLOT_AUTOGRAD || slot == TD_SLOT_FORWARD) && op->info.flags & TD_OP_COMPOSITE && !layout_records(*keys))
-            return op->composite;
         *keys &= ~TD_KEYSET(slot + TD_KEY_AROUND);   /* nothing to say: the next key */
     }
 }
