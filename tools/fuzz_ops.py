@@ -1,5 +1,5 @@
 """Call every operator with arguments that it should refuse: each rule of codegen/requires.py broken, and operands of every
-dtype, rank and device, too short, too long and empty; in place and with out= as well, where the result doesn't fit either.
+dtype, rank, device, layout and number format, too short, too long and empty; in place and with out= as well, where the result doesn't fit either.
 An operator without a call that is known to be right (a helper of gradients) gets arguments drawn at random.
 Whatever it does must be a result or an exception of the right type.
 
@@ -27,6 +27,27 @@ BAD = {'dim': (99, -99), 'count': (-1, -2 ** 40), 'positive': (0, -1), 'size': (
 STRICT = {'dim', 'word'}
 SECONDS = 20        # of the processor; a call that takes longer found a number too large to be refused late
 HERE = False        # whether all runs in one process
+
+
+def of_other_layouts(x, tede):
+    """[(title, tensor)]: what stands for x in other layouts and number formats, as far as these have such a shape."""
+    x = x.detach()
+    numbers = x.to(tede.float32)
+    ways = {
+        'jagged': lambda: tede.nested.nested_tensor(list(tede.atleast_2d(numbers).unbind()) + [tede.ones(0, *numbers.shape[2:])], layout=tede.jagged),
+        'nested': lambda: tede.nested.nested_tensor(list(tede.atleast_1d(numbers).unbind())), 'no components': lambda: tede.nested.nested_tensor([]),
+        'quantized': lambda: tede.quantize_per_tensor(numbers, 0.5, 3, tede.quint8), 'qint32': lambda: tede.quantize_per_tensor(numbers, 0.5, 0, tede.qint32),
+        'quantized by channel': lambda: tede.quantize_per_channel(numbers, tede.ones(x.size(0)), tede.zeros(x.size(0)), 0, tede.qint8),
+        'COO': lambda: x.to_sparse(), 'hybrid': lambda: x.to_sparse(1), 'CSR': lambda: x.to_sparse_csr(), 'BSC': lambda: x.to_sparse_bsc((1, 1)),
+        'packed': lambda: tede.ones(64, 64).to_packed('q8_0'), 'conjugated': lambda: x.to(tede.complex64).conj(),
+        **{name: lambda name=name: numbers.to(getattr(tede, name)) for name in ('float8_e4m3fn', 'float8_e8m0fnu', 'complex32')},
+        **{name: lambda name=name: x.to(tede.uint8).view(getattr(tede, name)) for name in ('bits8', 'float4_e2m1fn_x2')},
+    }
+    for title, make in ways.items():
+        try:
+            yield title, make()
+        except RIGHT:       # no such shape
+            pass
 
 
 def broken(op, call, tede):
@@ -60,6 +81,8 @@ def broken(op, call, tede):
             yield f'{a.name} is on meta', a.name, value.to('meta'), False
             yield f'{a.name} is expanded', a.name, tede.ones((), dtype=value.dtype).expand(value.shape), False
             yield f'{a.name} is None', a.name, None, False
+            for title, other in of_other_layouts(value, tede):
+                yield f'{a.name} is {title}', a.name, other, False
         elif a.is_tensor:
             yield f'{a.name} is empty', a.name, [], False
             if value:
