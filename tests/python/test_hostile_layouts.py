@@ -186,3 +186,9 @@ def test_a_number_on_meta_is_not_read_in_place():
 def test_a_factor_that_is_refused_of_a_compressed_tensor():
     with pytest.raises((RuntimeError, NotImplementedError, OverflowError)):
         tede.ops.aten.subtract.Scalar(tede.ones(0, 2, dtype=tede.float64).to_sparse_csc(), -2**63, -2**63)
+
+
+def test_a_convolution_without_tangents_has_none():
+    x, w = tede.ones(1, 1, 3), tede.ones(1, 1, 2)
+    with pytest.raises(RuntimeError, match="no operand has a tangent"):
+        tede.ops.aten.convolution_tangent(None, None, None, x, w, tede.ones(1, 1, 2), [1], [0], [1], False, [0], 1)
