@@ -230,7 +230,7 @@ td_tensor *td_op_convolution_tangent(td_tensor *t_input, td_tensor *t_weight, td
                                      td_tensor *result, NUMBERS)
 {
     if (t_input == TD_NONE && t_weight == TD_NONE && t_bias == TD_NONE)
-        return td_error(TD_E_RUNTIME, "convolution_tangent: no operand has a tangent");
+        return td_fail(TD_E_RUNTIME, "convolution_tangent: no operand has a tangent");
     if (t_input == TD_NONE && t_weight == TD_NONE) {
         int64_t sizes[TD_MAX_DIMS];
         for (int d = 0; d < result->ndim; d++)
