@@ -76,7 +76,7 @@ static int prepare(marshalled_call *t, const td_op *op, const td_value *argument
         const bool written = info->arguments[i].is_mutable || info->arguments[i].is_updated;
         t->values[i] = *v;
         for (int k = 0; k < td_tensors_in(v); k++) {
-            td_tensor *x = v->kind == TD_VALUE_TENSOR ? v->tensor : v->tensors[k];
+            td_tensor *x = td_tensor_in(v, k);
             if (is_there(x) && t->device.type < 0)
                 t->device = x->device;
             td_tensor *here = fetch(t, x, written);

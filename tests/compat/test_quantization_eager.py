@@ -341,3 +341,23 @@ def test_a_range_that_is_not_whole_goes_before_rounding():
     x, scales, zeros = numbers(4, 5), torch.rand(4) * .1 + .02, torch.rand(4) * 20
     same(tede.fake_quantize_per_channel_affine(here(x), here(scales), here(zeros), 0, 0, 255),
          torch.fake_quantize_per_channel_affine(x, scales, zeros, 0, 0, 255))
+
+
+def test_layers_with_a_norm_start_freeze_and_give_their_parameters_back(lib):
+    """One class begins them all: their entries, whether the norm is frozen by what is passed, and what from_float keeps."""
+    qat, qconfig = lib.ao.nn.intrinsic.qat, lib.ao.quantization.get_default_qat_qconfig("fbgemm")
+    for make in (lambda **more: qat.LinearBn1d(3, 4, **more), lambda **more: qat.ConvBn2d(2, 3, 3, **more),
+                 lambda **more: qat.ConvBnReLU1d(2, 3, 3, bias=True, **more)):
+        with pytest.raises(AssertionError, match="qconfig must be provided"):
+            make()
+        free, frozen = make(qconfig=qconfig), make(qconfig=qconfig, freeze_bn=True)
+        assert [name for name, _ in free.named_children()] == ["bn", "weight_fake_quant"]
+        assert (free.freeze_bn, free.eval().bn.training, free.train().bn.training) == (False, False, True)
+        assert frozen.update_bn_stats() is frozen and not frozen.freeze_bn and frozen.bn.training
+        frozen.freeze_bn_stats()
+        assert frozen.freeze_bn and not frozen.train().bn.training
+    float_one = lib.ao.nn.intrinsic.LinearBn1d(lib.nn.Linear(3, 4), lib.nn.BatchNorm1d(4))
+    float_one.qconfig = qconfig
+    made = qat.LinearBn1d.from_float(float_one)
+    assert made.weight is float_one[0].weight and made.bn.running_var is float_one[1].running_var
+    assert made.to_float().weight.shape == (4, 3)

@@ -4,13 +4,7 @@
 #include <tede/kernel.h>
 #include "ops/compose.h"
 
-static bool is_float8(const td_tensor *x)
-{
-    switch ((td_dtype)x->dtype) {
-    case TD_F8_E4M3FN: case TD_F8_E5M2: case TD_F8_E4M3FNUZ: case TD_F8_E5M2FNUZ: return true;
-    default: return false;
-    }
-}
+static bool has_numbers(const td_tensor *x) { return td_is_float8(x->dtype) && x->dtype != TD_F8_E8M0FNU; }     /* which is for scales */
 
 /* A scale of m x n elements. */
 static bool is_scale(const td_tensor *x, int64_t m, int64_t n)
@@ -27,7 +21,7 @@ static int check(const td_tensor *a, const td_tensor *b, const td_tensor *scale_
                         (long long)b->sizes[0], (long long)b->sizes[1]);
     const bool whole = scale_a->numel == 1 && scale_b->numel == 1;
     td_shape_text sizes_a, sizes_b, strides_a, strides_b;
-    if (!is_float8(a) || !is_float8(b) || !td_dtype_is_floating((td_dtype)scale_a->dtype) || !td_dtype_is_floating((td_dtype)scale_b->dtype) ||
+    if (!has_numbers(a) || !has_numbers(b) || !td_dtype_is_floating((td_dtype)scale_a->dtype) || !td_dtype_is_floating((td_dtype)scale_b->dtype) ||
         !(whole || (is_scale(scale_a, a->sizes[0], 1) && is_scale(scale_b, 1, b->sizes[1]))))
         return td_error(TD_E_VALUE, "Invalid scaling configuration.\n- For TensorWise scaling, a and b should be float8, scales should be float and singletons.\n"
                         "- For RowWise scaling, a and b should be float8, scales should be float, scale_a should be (%lld, 1) and scale_b should be (1, %lld), "

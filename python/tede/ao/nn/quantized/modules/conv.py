@@ -18,6 +18,7 @@ def _reverse_repeat_padding(padding):
 
 class _ConvNd(WeightedQuantizedModule):
     _dims, _operator = 0, None
+    _ARGUMENTS = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode")
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
                  device=None, dtype=None):
@@ -130,8 +131,7 @@ class _ConvNd(WeightedQuantizedModule):
 
     @classmethod
     def from_reference(cls, ref_qconv, output_scale, output_zero_point):
-        made = cls(ref_qconv.in_channels, ref_qconv.out_channels, ref_qconv.kernel_size, ref_qconv.stride, ref_qconv.padding,
-                   ref_qconv.dilation, ref_qconv.groups, ref_qconv.bias is not None, ref_qconv.padding_mode)
+        made = cls(**{name: getattr(ref_qconv, name) for name in cls._ARGUMENTS}, bias=ref_qconv.bias is not None)
         made.set_weight_bias(ref_qconv.get_quantized_weight(), ref_qconv.bias)
         made.scale, made.zero_point = float(output_scale), int(output_zero_point)
         return made
@@ -153,6 +153,8 @@ class Conv3d(_ConvNd):
 
 
 class _ConvTransposeNd(_ConvNd):
+    _ARGUMENTS = (*_ConvNd._ARGUMENTS, "output_padding")
+
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
                  padding_mode="zeros", device=None, dtype=None):
         if padding_mode != "zeros":
@@ -167,14 +169,6 @@ class _ConvTransposeNd(_ConvNd):
     @classmethod
     def _float_classes(cls):
         return [getattr(nn, f"ConvTranspose{cls._dims}d")]
-
-    @classmethod
-    def from_reference(cls, ref_qconvt, output_scale, output_zero_point):
-        made = cls(ref_qconvt.in_channels, ref_qconvt.out_channels, ref_qconvt.kernel_size, ref_qconvt.stride, ref_qconvt.padding,
-                   ref_qconvt.output_padding, ref_qconvt.groups, ref_qconvt.bias is not None, ref_qconvt.dilation, ref_qconvt.padding_mode)
-        made.set_weight_bias(ref_qconvt.get_quantized_weight(), ref_qconvt.bias)
-        made.scale, made.zero_point = float(output_scale), int(output_zero_point)
-        return made
 
 
 class ConvTranspose1d(_ConvTransposeNd):

@@ -5,6 +5,7 @@ is divided by them again, so that the norm sees what it would without rounding, 
 import tede
 from tede import nn
 from tede.ao.nn.intrinsic.modules import fused as nni
+from tede.ao.nn.intrinsic.qat.modules._norm import _WithNorm
 from tede.ao.nn.qat.modules import conv as nnqat
 from tede.nn import functional as F
 from tede.nn.utils.fusion import fuse_conv_bn_weights
@@ -13,7 +14,7 @@ __all__ = ["ConvBn1d", "ConvBnReLU1d", "ConvReLU1d", "ConvBn2d", "ConvBnReLU2d",
            "update_bn_stats", "freeze_bn_stats"]
 
 
-class _ConvBnNd(nni._FusedModule):
+class _ConvBnNd(_WithNorm, nni._FusedModule):
     _version = 2
     _dims = 0
 
@@ -22,37 +23,7 @@ class _ConvBnNd(nni._FusedModule):
         n = self._dims
         convolution = getattr(nn, f"Conv{n}d")
         convolution.__init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bool(bias), padding_mode)
-        if not qconfig:
-            raise AssertionError("qconfig must be provided for QAT module")
-        self.qconfig = qconfig
-        self.freeze_bn = freeze_bn if self.training else True
-        self.bn = getattr(nn, f"BatchNorm{n}d")(out_channels, eps, momentum, True, True)
-        self.weight_fake_quant = qconfig.weight()
-        self.reset_bn_parameters()
-        if self.training and not freeze_bn:
-            self.update_bn_stats()
-        else:
-            self.freeze_bn_stats()
-
-    def reset_running_stats(self):
-        self.bn.reset_running_stats()
-
-    def reset_bn_parameters(self):
-        self.bn.reset_running_stats()
-        nn.init.uniform_(self.bn.weight)
-        nn.init.zeros_(self.bn.bias)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
-
-    def update_bn_stats(self):
-        self.freeze_bn = False
-        self.bn.training = True
-        return self
-
-    def freeze_bn_stats(self):
-        self.freeze_bn = True
-        self.bn.training = False
-        return self
+        self._begin(getattr(nn, f"BatchNorm{n}d")(out_channels, eps, momentum, True, True), freeze_bn, qconfig)
 
     def _normed(self, input):
         if self.bn.running_var is None:
@@ -70,21 +41,12 @@ class _ConvBnNd(nni._FusedModule):
     def forward(self, input):
         return self._normed(input)
 
-    def train(self, mode=True):
-        """The norm stays as it is while it is frozen."""
-        self.training = mode
-        if not self.freeze_bn:
-            for module in self.children():
-                module.train(mode)
-        return self
-
     def extra_repr(self):
         return getattr(nn, f"Conv{self._dims}d").extra_repr(self)
 
-    def _fold(self):
-        """The norm becomes part of the weight."""
+    def _fused(self):
         bn = self.bn
-        self.weight, self.bias = fuse_conv_bn_weights(self.weight, self.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
+        return fuse_conv_bn_weights(self.weight, self.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
@@ -94,19 +56,15 @@ class _ConvBnNd(nni._FusedModule):
         if not getattr(mod, "qconfig", None):
             raise AssertionError("Input float module must have a valid qconfig")
         conv, bn = mod[0], mod[1]
-        made = cls(conv.in_channels, conv.out_channels, conv.kernel_size, conv.stride, conv.padding, conv.dilation, conv.groups,
-                   conv.bias is not None, conv.padding_mode, bn.eps, bn.momentum, False, mod.qconfig)
-        made.weight, made.bias = conv.weight, conv.bias
-        for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
-            setattr(made.bn, name, getattr(bn, name))
-        return made
+        return cls(conv.in_channels, conv.out_channels, conv.kernel_size, conv.stride, conv.padding, conv.dilation, conv.groups,
+                   conv.bias is not None, conv.padding_mode, bn.eps, bn.momentum, False, mod.qconfig)._take(conv, bn)
 
     def to_float(self):
         """The float convolution that has the norm in it, with its ReLU."""
-        n, bn = self._dims, self.bn
+        n = self._dims
         made = getattr(nn, f"Conv{n}d")(self.in_channels, self.out_channels, self.kernel_size, self.stride, self.padding, self.dilation,
                                         self.groups, True, self.padding_mode)
-        made.weight, made.bias = fuse_conv_bn_weights(self.weight, self.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
+        made.weight, made.bias = self._fused()
         made.train(self.training)
         return getattr(nni, f"ConvReLU{n}d")(made, nn.ReLU()) if self._relu else made
 
