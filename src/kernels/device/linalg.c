@@ -40,7 +40,8 @@ static td_factor_call call_of(td_factor_kind kind, const td_tensor *x, td_tensor
 }
 static int run(const td_tensor *x, const td_factor_call *c, const td_factor_tensors *of)
 {
-    const int status = library_takes(x) ? td_device_factor(x->device, c) : 1;
+    const bool empty = c->kind == TD_FACTOR_SOLVE && !c->k;        /* libraries get nothing that is empty */
+    const int status = library_takes(x) && !empty ? td_device_factor(x->device, c) : 1;
     return status > 0 ? td_factor_by_kernels(c, of) : status;
 }
 /* An int for each matrix of x. */

@@ -34,6 +34,7 @@ def test_square_matrices(agrees, shape, dtype):
     agrees(linalg.solve, a, right, **near(dtype))
     agrees(lambda a, b: linalg.solve(a, b, left=False), a, across, **near(dtype))
     agrees(lambda a, b: linalg.solve(a, b.mT.contiguous().mT.conj()), a, right, **near(dtype))
+    agrees(linalg.solve, a.detach(), right.detach()[..., :0])
     agrees(linalg.det, a, **near(dtype))
     agrees(linalg.slogdet, a, **near(dtype))
     agrees(linalg.lu_factor_ex, a.detach(), **near(dtype))
