@@ -46,6 +46,19 @@ def test_a_profile_waits_for_the_streams_that_it_times(late):
     assert add.device == "toy:1" and add.device_start > 0 and add.device_time_total >= 20000       # microseconds
 
 
+def test_a_profile_times_streams_that_run_beside_each_other(late):
+    x = y = tede.ones(8, device="toy:1")
+    late(20000)
+    for _ in range(5):                                  # the first stream that is timed is far behind the second
+        y = y + y
+    with tede.profiler.profile() as told:
+        y + y
+        with tede.Stream("toy:1"):
+            x * x
+    starts = {e.name: e.device_start for e in told.events() if e.device == "toy:1"}
+    assert all(start > 0 for start in starts.values()) and starts["aten::mul"] > starts["aten::add"], starts
+
+
 def test_streams_are_current_within_guards(toy):        # noqa: F811
     first, a, b = tede.toy.current_stream(), tede.Stream("toy"), tede.Stream("toy:1", priority=-1)
     assert first == tede.toy.default_stream() and first.stream_id == 0 and a.stream_id > 0 and a != first and a.device == tede.device("toy:0")

@@ -228,7 +228,7 @@ class DeviceTiming:
     def __init__(self, session):
         self.names = {bit: name for bit, name in _C._key_names().items() if bit < 12 and name.lower() in sys.modules["tede._devices"].loaded}
         self.mask = sum(1 << bit for bit in self.names)
-        self.origins, self._session = {}, session               # by device: an event, and the time when it was recorded
+        self.origins, self._session = {}, session               # by device: an event, and the time when it had happened
 
     def begin(self, event, keys, values):
         if not keys & self.mask:
@@ -238,8 +238,10 @@ class DeviceTiming:
         where = str(device) if device is not None else f"{kinds[0]}:{_C._device_current(kinds[0])}"
         stream = _C._stream_current(where)
         if where not in self.origins:                           # `record()` alone is the stream of the current device, which may be another one
-            self.origins[where] = _C.Event(where, enable_timing=True), time.monotonic_ns()
-            self.origins[where][0].record(stream)
+            origin = _C.Event(where, enable_timing=True)
+            origin.record(stream)
+            origin.synchronize()                                # streams run beside each other: what comes later on another one is to be later
+            self.origins[where] = origin, time.monotonic_ns()
         event.device, event.stream = where, stream.stream_id
         event.marks = _C.Event(where, enable_timing=True), _C.Event(where, enable_timing=True)
         event.marks[0].record(stream)
