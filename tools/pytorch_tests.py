@@ -32,7 +32,7 @@ import zlib
 # What a test's name or source is searched for, and what it then is about. Sources name dtypes and libraries that the test is
 # skipped for: these are looked for in the name alone.
 SCOPE = {
-    "quantized graphs": r"quantize_fx|_fx\b|pt2e|quantize_jit|nn\.quantizable|[Rr]eference|nns\.|sparse_lut|quint4x2|quint2x4|qnnpack|QNNPACK|onednn_quant"
+    "quantized graphs": r"quantize_fx|(?<!make)_fx\b|pt2e|quantize_jit|nn\.quantizable|[Rr]eference|nns\.|sparse_lut|quint4x2|quint2x4|qnnpack|QNNPACK|onednn_quant"
                         r"|NumericSuite|AdaRound|_learnable_|fbgemm_pack|fbgemm_linear",
     "mkldnn": r"mkldnn|onednn|bf32_on",
     "complex32": r"complex32|chalf|ComplexHalf",
@@ -40,13 +40,13 @@ SCOPE = {
     "CUDA's compiler": r"jiterator|triton",
     "symbolic shapes": r"PropagateRealTensors|ProxyTensorSymbolic|(make_fx|dispatch)_symbolic|TestSymbolicTracing"
                        r"|ShapeEnv|SymInt|SymFloat|SymBool|symbolic_shapes|tracing_mode=.symbolic|sym_(size|int|float|numel)|[Uu]nbacked|dynamic_shape",
-    "compilers": r"torch\.compile|ScriptObject|_dynamo|_inductor|torch\.jit\.|jit_script|torchscript|TorchScript|torch\.export"
+    "compilers": r"torch\.compile|ScriptObj|_dynamo|_inductor|torch\.jit\.|jit_script|torchscript|TorchScript|torch\.export"
                  r"|capture_pre_autograd|aot_|torch\.onnx",
     "choice of backend": r"conv_backend|ConvBackend",
     "private": r"FakeTensorDispatchCache|_addmm_activation|_lazy_clone|test_cow_|_storage_address|_current_graph_task"
                r"|TestCrossRefFunctionalization|kineto_results|event_tree|profiler\._utils|_pattern_matcher|TestExperimentalUtils|TestTorchTidyProfiler"
                r"|TestMemoryProfiler|TestDataFlow|TestIdentifyGradients|TestProfilerTree|_efficientzerotensor|_add_relu|simple_registry|_EnablePythonDispatcher|_IncludeDispatchKeyGuard"
-               r"|torch\.library\._impls"
+               r"|torch\.library\._impls|func_type_(cpp|python)|_fake_scan"
                r"|(torch\._|from _)(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher",
     "torchvision": r"torchvision",
@@ -55,7 +55,7 @@ SCOPE = {
 }
 BY_NAME = ("mkldnn", "complex32", "float8", "CUDA's compiler", "lazy tensors")
 # What a test that iterates over all dtypes, say, is about as well, seen by its failure.
-REFUSED = {"complex32": "not implemented for 'ComplexHalf'"}
+REFUSED = {"complex32": "not implemented for 'ComplexHalf'", "symbolic shapes": "there are no symbolic shapes here"}
 # What torch.testing._internal reads of the library when it is imported, and around tests: functions with their results, and other names.
 CALLED = {"_C._get_cpu_capability": "default", "_C._len_torch_function_stack": 0, "_C._get_graph_executor_optimize": True,
           "_C._get_torch_function_state": None, "_C._jit_set_num_profiled_runs": 1, "cpu._is_avx2_supported": True, "_running_with_deploy": False,

@@ -1,17 +1,98 @@
-"""Control flow as functions: cond, while_loop, scan, associative_scan and map. They run as they stand; nothing is traced."""
+"""Control flow as functions: cond, while_loop, scan, associative_scan and map.
+
+They run as they stand. While a mode notes operators in a graph (make_fx), cond of a tensor, while_loop and map are noted
+as one operator each, ops.higher_order's, whose arguments are the graphs of the functions; what these take from outside are arguments, too."""
 import tede
+from tede import _C
+from tede._hop import HigherOrderOperator
 from tede.utils import _pytree
 
 
+class _ControlFlow(HigherOrderOperator):
+    """What a graph calls. It runs as the function here does, and gives its results as a tuple."""
+
+    def __init__(self, name, run):
+        super().__init__(name)
+        self._run = run
+
+    def __call__(self, *args):
+        return self._run(*args)
+
+
+def current_recorder():
+    """The mode that notes operators now, or None."""
+    return next((mode for mode in reversed(_C._torch_dispatch_stack()) if getattr(mode, "takes_control_flow", False) and not mode.paused), None)
+
+
+def _flat(function, tree):
+    """The function as one of the leaves of its arguments, which gives the leaves of its result, and a list that gets the results' tree."""
+    made = []
+
+    def flat(*leaves):
+        result, structure = _pytree.tree_flatten(function(*_pytree.tree_unflatten(list(leaves), tree)))
+        made.append(structure)
+        return tuple(result)
+    return flat, made
+
+
 def cond(pred, true_fn, false_fn, operands=()):
-    """``true_fn(*operands)`` if pred, else ``false_fn(*operands)``: one of them runs, nothing is traced."""
+    """``true_fn(*operands)`` if pred, else ``false_fn(*operands)``: one of them runs. Within vmap, where each member has a pred of its own,
+    both run, and a member gets its part of one of them."""
     if not isinstance(pred, (bool, tede.Tensor)):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
     if isinstance(pred, tede.Tensor) and pred.numel() != 1:
         raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
+    recorder = current_recorder() if isinstance(pred, tede.Tensor) else None
+    if recorder is not None and recorder.sees(pred):
+        return _recorded_cond(recorder, pred, true_fn, false_fn, operands)
+    if isinstance(pred, tede.Tensor) and _C._transform_level() and _C._transform_unwrap(pred)[1] >= 0:
+        chosen, other, tree = _both(true_fn, false_fn, operands)
+        return _pytree.tree_unflatten([tede.where(pred, a, b) for a, b in zip(chosen, other)], tree)
+    if _is_fake(pred):
+        chosen, other, tree = _both(true_fn, false_fn, operands)
+        for a, b in zip(chosen, other):
+            if a.shape != b.shape or a.dtype != b.dtype or a.device != b.device:
+                raise RuntimeError(f"cond: the branches give different results: {a} and {b}")
+        return _pytree.tree_unflatten(chosen, tree)
     return (true_fn if pred else false_fn)(*operands)
+
+
+def _is_fake(x):
+    """Whether x is a tensor whose value isn't there to be asked."""
+    return getattr(x, "fake_mode", None) is not None
+
+
+def _both(true_fn, false_fn, operands):
+    """The leaves of what either branch gives, and their tree."""
+    (chosen, tree), (other, structure) = (_pytree.tree_flatten(branch(*operands)) for branch in (true_fn, false_fn))
+    _check_structures(tree, structure)
+    return chosen, other, tree
+
+
+def _check_structures(tree, structure):
+    if tree != structure:
+        raise RuntimeError(f"cond: the branches give results of different structure: {tree} and {structure}")
+
+
+def _recorded_cond(recorder, pred, true_fn, false_fn, operands):
+    leaves, tree = _pytree.tree_flatten(tuple(operands))
+    (true_fn, structure), (false_fn, other) = _flat(true_fn, tree), _flat(false_fn, tree)
+    graphs, inputs = recorder.graphs_of([true_fn, false_fn], leaves)
+    _check_structures(structure[-1], other[-1])
+    if tede.is_grad_enabled() and any(isinstance(x, tede.Tensor) and x.requires_grad for x in inputs):
+        found = recorder.cond_with_gradient(pred, graphs, *inputs)
+    else:
+        found = noted_cond(recorder, pred, graphs, inputs)
+    return _pytree.tree_unflatten(list(found), structure[-1])
+
+
+def noted_cond(recorder, pred, graphs, inputs):
+    with recorder.alone():
+        found = graphs[0 if recorder.fake_mode is not None or pred else 1](*inputs)
+    return recorder.note(cond_op, {"true_graph": graphs[0], "false_graph": graphs[1]}, found,
+                         lambda graphs, node: (node(pred), *graphs, tuple(node(x) for x in inputs)))
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
@@ -19,12 +100,40 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     if not callable(cond_fn) or not callable(body_fn):
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")
     values = tuple(carried_inputs)
-    while cond_fn(*values):
+    recorder = current_recorder()
+    if recorder is not None and all(recorder.sees(x) for x in _pytree.tree_leaves(values) if isinstance(x, tede.Tensor)):
+        return _recorded_while_loop(recorder, cond_fn, body_fn, values)
+    while True:
+        goes_on = cond_fn(*values)
+        if not _is_fake(goes_on) and not goes_on:
+            return values
         values = body_fn(*values)
         values = tuple(values) if isinstance(values, (tuple, list)) else (values,)
         if len(values) != len(carried_inputs):
             raise RuntimeError(f"body_fn should return {len(carried_inputs)} values, as many as it takes, but got {len(values)}")
-    return values
+        if _is_fake(goes_on):           # one pass shows what the results look like
+            return values
+
+
+def _recorded_while_loop(recorder, cond_fn, body_fn, values):
+    leaves, tree = _pytree.tree_flatten(values)
+    (body, structure), (goes_on, _) = _flat(body_fn, tree), _flat(cond_fn, tree)
+    graphs, inputs = recorder.graphs_of([lambda *leaves: goes_on(*leaves)[0], body], leaves)
+    if structure[-1] != tree and len(_pytree.tree_leaves(values)) != structure[-1].num_leaves:
+        raise RuntimeError(f"body_fn should return {len(leaves)} values, as many as it takes, but got {structure[-1].num_leaves}")
+    lifted = tuple(inputs[len(leaves):])
+    with recorder.alone():
+        if recorder.fake_mode is not None:
+            found = graphs[1](*inputs)
+        else:
+            found = _run_while_loop(*graphs, leaves, lifted)
+    found = recorder.note(while_loop_op, {"while_loop_cond_graph": graphs[0], "while_loop_body_graph": graphs[1]}, found,
+                          lambda graphs, node: (*graphs, tuple(node(x) for x in leaves), tuple(node(x) for x in lifted)))
+    return _pytree.tree_unflatten(list(found), tree)
+
+
+def _run_while_loop(cond_graph, body_graph, carried, lifted):
+    return while_loop(lambda *leaves: cond_graph(*leaves, *lifted), lambda *leaves: body_graph(*leaves, *lifted), tuple(carried))
 
 
 def _sliced(name, xs, dim):
@@ -43,10 +152,11 @@ def _sliced(name, xs, dim):
     return leaves, tree
 
 
-def _stacked(rows):
-    """Trees of tensors to one tree whose leaves have a dimension more, in front."""
+def _stack_pytree(rows):
+    """Trees of tensors to one tree whose leaves have a dimension more, in front. A leaf that is None stays it."""
     flat = [_pytree.tree_flatten(row) for row in rows]
-    return _pytree.tree_unflatten([tede.stack(column) for column in zip(*(leaves for leaves, _ in flat))], flat[0][1])
+    columns = zip(*(leaves for leaves, _ in flat))
+    return _pytree.tree_unflatten([None if all(x is None for x in column) else tede.stack(column) for column in columns], flat[0][1])
 
 
 def scan(combine_fn, init, xs, *, dim=0, reverse=False):
@@ -62,7 +172,7 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
         if _pytree.tree_flatten(carry)[1] != structure:
             raise RuntimeError("Expected init and carry to have the same tree structure")
         found.append(y)
-    return carry, _stacked(found[::-1] if reverse else found)
+    return carry, _stack_pytree(found[::-1] if reverse else found)
 
 
 def _prefixes(combine, leaves):
@@ -102,7 +212,56 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
     return _pytree.tree_unflatten([(x.flip(0) if reverse else x).movedim(0, dim) for x in found], tree)
 
 
+def _unstack_pytree(xs):
+    """The trees of the slices of xs along the first dimension."""
+    leaves, tree = _pytree.tree_flatten(xs)
+    if not all(isinstance(x, tede.Tensor) for x in leaves):
+        raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {leaves}.")
+    if not leaves:
+        raise RuntimeError("map() operator requires at least one xs leaf.")
+    shapes = [x.shape for x in leaves]
+    if not all(shapes):
+        raise RuntimeError(f"Mapped xs need a first dimension. Got shapes {shapes}.")
+    if any(shape[0] != shapes[0][0] for shape in shapes):
+        raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got shapes {shapes}.")
+    if not shapes[0][0]:
+        raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
+    return [_pytree.tree_unflatten(list(row), tree) for row in zip(*(x.unbind(0) for x in leaves))]
+
+
 def map(f, xs, *args):
-    """``f(x, *args)`` for each slice x of `xs` along the first dimension, stacked."""
-    leaves, tree = _sliced("map", xs, 0)
-    return _stacked([f(_pytree.tree_unflatten(list(row), tree), *args) for row in zip(*(x.unbind(0) for x in leaves))])
+    """``f(x, *args)`` for each slice x of `xs` along the first dimension, stacked. What f gives is tensors, or None where it is always None."""
+    recorder, rows = current_recorder(), []
+    if recorder is not None and all(recorder.sees(x) for x in _pytree.tree_leaves(xs)):
+        return _recorded_map(recorder, f, xs, args)
+    for x in _unstack_pytree(xs):
+        row = f(x, *args)
+        leaves = _pytree.tree_leaves(row)
+        if not all(leaf is None or isinstance(leaf, tede.Tensor) for leaf in leaves):
+            raise RuntimeError(f"Expect outputs of map only contains tensors or None. Got types {[type(leaf) for leaf in leaves]}.")
+        rows.append(row)
+    return _stack_pytree(rows)
+
+
+def _recorded_map(recorder, f, xs, args):
+    leaves, rest = _pytree.tree_leaves(xs), _pytree.tree_leaves(args)
+    with recorder.alone():
+        first = _unstack_pytree(xs)[0]
+    example, tree = _pytree.tree_flatten((first, *args))
+    flat, structure = _flat(f, tree)
+    (graph,), inputs = recorder.graphs_of([flat], example)
+    rest += inputs[len(example):]
+    with recorder.alone():
+        found = _run_map(graph, leaves, rest)
+    found = recorder.note(map_impl, {"body_graph": graph}, found,
+                          lambda graphs, node: (*graphs, [node(x) for x in leaves], [node(x) for x in rest]))
+    return _pytree.tree_unflatten(list(found), structure[-1])
+
+
+def _run_map(graph, xs, args):
+    return map(lambda x, *args: tuple(graph(*x, *args)), list(xs), *args)
+
+
+cond_op = _ControlFlow("cond", lambda pred, true_graph, false_graph, operands: cond(pred, true_graph, false_graph, tuple(operands)))
+while_loop_op = _ControlFlow("while_loop", _run_while_loop)
+map_impl = _ControlFlow("map_impl", _run_map)

@@ -137,9 +137,5 @@ class HigherOrderOperator(abc.ABC):
 
 
 def named(name):
-    """ops.higher_order.<name>: an operator, or a function that runs as it stands."""
-    found = _operators.get(name)
-    if found is None:
-        from tede import _higher_order_ops
-        found = getattr(_higher_order_ops, name, None) if not name.startswith("_") else None
-    return found
+    """The operator of that name, or None."""
+    return _operators.get(name)

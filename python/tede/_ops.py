@@ -29,8 +29,9 @@ class _OpNamespace(types.ModuleType):
 
     def _elsewhere(self, name):
         if self.name == "higher_order":
+            from tede import _higher_order_ops
             from tede._hop import named
-            return named(name)
+            return named(name) or (getattr(_higher_order_ops, name, None) if not name.startswith("_") else None)
         if self.name == "quantized":
             from tede._quantized_ops import packet
             return packet(name)

@@ -68,7 +68,7 @@ def _rename(module):
     """Let a module's classes and functions say where PyTorch has them: pickles, messages and programs ask that."""
     place = module.__name__.partition(".")[2]
     if place and place not in MODULES:
-        sys.modules.setdefault("torch." + place, module)
+        sys.modules.setdefault("torch." + place, _with_path(module, place))
         module.__name__ = "torch." + place          # what "module has no attribute" says
     for name, ours in MODULES.items():
         parent, _, last = name.rpartition(".")

@@ -337,7 +337,7 @@ class Graph:
             if getattr(builtins, hint, None) is obj:
                 return hint
             module, attribute, place = _place(obj) if callable(obj) else ("", hint, None)
-            if place is not None and place is not operator:
+            if module == "torch.ops.higher_order" or place is not None and place is not operator:
                 import tede
                 names["torch"] = tede
                 return f"{module}.{attribute}"

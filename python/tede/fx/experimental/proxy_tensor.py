@@ -5,12 +5,14 @@ graph as the operators of the backward pass, and a batch as those of its rules. 
 program's Python calls instead. What Python decides between the calls isn't noted."""
 import contextlib
 import inspect
-import operator
+import itertools
+from operator import getitem
 
 import tede
 from tede._C import Tensor
 from tede._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from tede._tags import Tag
+from tede.fx.experimental._cond import Cond
 from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule
 from tede.fx.interpreter import Interpreter
@@ -43,6 +45,8 @@ _HANDLED = (Tensor, tede.nn.Parameter, FakeTensor)
 class _Recorder(TorchDispatchMode):
     """Notes operators in a graph. Tensors are held until the end, so that an id, or an address, stands for one of
     them: what a node of autograd saved comes back as another tensor on the same elements."""
+
+    takes_control_flow, cond_with_gradient = True, staticmethod(Cond.apply)       # tede._higher_order_ops
 
     def __init__(self, decompositions, values_are_errors=True, fake_mode=None):
         super().__init__()
@@ -120,10 +124,43 @@ class _Recorder(TorchDispatchMode):
             self._describe_all(result, node)
             for i, member in enumerate(result):
                 if isinstance(member, Tensor):
-                    item = self.graph.call_function(operator.getitem, (node, i))
+                    item = self.graph.call_function(getitem, (node, i))
                     if node in self.known:
                         self.known.add(item)
                     self.follow(member, item)
+        return result
+
+    # ---- control flow: a call whose functions are graphs
+
+    def sees(self, x):
+        """Whether calls on the tensor arrive here as they are, without a level of transforms that handles them first."""
+        return id(x) in self.nodes or type(x) in _HANDLED and not tede._C._transform_level()
+
+    def alone(self):
+        """Within it this mode, and those around it, note nothing."""
+        return _pause()
+
+    def graphs_of(self, functions, operands):
+        """Graphs of the functions, all with the same inputs, and these: the operands, then what the functions take from outside."""
+        lifted, branches = [], [_Branch(self) for _ in functions]
+        for function, branch in zip(functions, branches):
+            branch.run(function, operands, lifted)
+        return [branch.module(lifted) for branch in branches], [*operands, *(x for x, _ in lifted)]
+
+    def note(self, operator, graphs, result, arguments):
+        """A node for a call of an operator with functions: arguments(nodes of the graphs, a function that gives those of tensors)."""
+        nodes = []
+        for name, graph in graphs.items():
+            i = next(i for i in itertools.count() if f"{name}_{i}" not in self.constants)
+            self.constants[f"{name}_{i}"] = graph
+            nodes.append(self.graph.get_attr(f"{name}_{i}"))
+        node = self.graph.call_function(operator, arguments(nodes, self.node_of), name=operator.name())
+        with _pause():      # what a branch passes on isn't the operand any more
+            result = tuple(x.clone() if isinstance(x, Tensor) else x for x in result)
+        self._describe_all(result, node)
+        for i, member in enumerate(result):
+            if isinstance(member, Tensor):
+                self.follow(member, self.graph.call_function(getitem, (node, i)))
         return result
 
     def _describe_all(self, result, node):
@@ -140,6 +177,61 @@ class _Recorder(TorchDispatchMode):
                 not any(isinstance(n.meta.get("val"), FakeTensor) and n.meta["val"].fake_mode is not self._fakes for n in node.all_input_nodes):
             raise RuntimeError(f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring out! It's likely "
                                "that this is caused by data-dependent control flow or similar.")
+
+
+class _Branch(_Recorder):
+    """Notes a function that another recorder's call takes. Tensors from outside are inputs of the graph."""
+
+    def __init__(self, outer):
+        super().__init__(outer.decompositions, outer.values_are_errors, outer.fake_mode)
+        self.outer, self.inputs, self.lifted = outer, {}, None
+
+    def hold(self, x, real):
+        same = next((i for i, (known, _) in enumerate(self.lifted) if known is x), None)
+        if same is None:
+            same = len(self.lifted)
+            self.lifted.append((x, real))
+        return self._input(same)
+
+    def _input(self, i):
+        if i not in self.inputs:
+            with self.graph.inserting_after(self.last):
+                self.inputs[i] = self.graph.placeholder(f"arg{self.count + i}_1")
+            self.last = self.inputs[i]
+            x, real = self.lifted[i]
+            if self.fake_mode is not None and x is not real and id(x) not in self.outer.nodes:
+                self.outer.hold(x, real)
+            self.follow(x, self.inputs[i])
+        return self.inputs[i]
+
+    def run(self, function, operands, lifted):
+        self.lifted, self.count, self.last = lifted, len(operands), self.graph._root
+        with _pause():      # what the function writes to isn't the program's
+            own = [x.detach().clone().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in operands]
+        for i, x in enumerate(own):
+            self.last = self.graph.placeholder(f"arg{i}_1")
+            if isinstance(x, Tensor):
+                self.follow(x, self.last)
+        noting = self.fake_mode.noting if self.fake_mode is not None else []
+        noting.append(self.hold)
+        try:
+            with _pause(), self:
+                result = function(*own)
+        finally:
+            noting.remove(self.hold)
+        self.graph.output(tree.tree_map(self.node_of, result))
+
+    def module(self, lifted):
+        for i in range(len(lifted)):
+            self._input(i)
+        last = [node for node in self.graph.nodes if node.op == "placeholder"][self.count - 1] if self.count else None
+        for i in range(len(lifted)):        # in the order that all branches have
+            if last is not None:
+                last.append(self.inputs[i])
+            else:
+                self.graph._root.append(self.inputs[i])
+            last = self.inputs[i]
+        return GraphModule(self.constants, self.graph, "<lambda>")
 
 
 @contextlib.contextmanager
