@@ -32,7 +32,7 @@ import zlib
 # What a test's name or source is searched for, and what it then is about. Sources name dtypes and libraries that the test is
 # skipped for: these are looked for in the name alone.
 SCOPE = {
-    "quantized graphs": r"quantize_fx|(?<!make)_fx\b|pt2e|quantize_jit|nn\.quantizable|[Rr]eference|nns\.|sparse_lut|quint4x2|quint2x4|qnnpack|QNNPACK|onednn_quant"
+    "quantized graphs": r"quantize_fx|(?<!make)_fx\b|pt2e|quantize_jit|[Rr]eference|nns\.|sparse_lut|qnnpack|QNNPACK|onednn_quant"
                         r"|NumericSuite|AdaRound|_learnable_|fbgemm_pack|fbgemm_linear",
     "mkldnn": r"mkldnn|onednn|bf32_on",
     "complex32": r"complex32|chalf|ComplexHalf",
@@ -78,7 +78,6 @@ NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_d
          "fx.experimental._config.patch": lambda **kwargs: lambda test: test,
          "testing._comparison._unwrap_dtensor_for_comparison": lambda *args: args,
          "testing._comparison.TensorLikePair._check_supported": lambda self, tensor, *, id: None,
-         "ao.nn.quantizable.modules.__all__": (),
          **dict.fromkeys(["_C.ScriptFunction", "_C.ScriptMethod", "_C.ScriptObject", "_C._ConvBackend", "per_tensor_affine",
                           "cuda.jiterator", "backends.python_native", "_mkldnn"])}
 _ENVIRONMENT = "TEDE_PYTORCH_TESTS"       # what child processes have to know, as JSON

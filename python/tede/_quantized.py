@@ -56,6 +56,8 @@ def rebuild(storage, offset, size, stride, quantizer):
 
 
 def _over(untyped, dtype, offset, size, stride, quantizer):
+    if dtype in _OF_A_FEW_BITS:
+        return _over_shared_bytes(untyped, dtype, offset, size, stride, quantizer)
     whole = _C._tensor_over(untyped, 0, (untyped.nbytes() // dtype.itemsize,), (1,), _INTEGERS[dtype])
     integers = _f["as_strided"](whole, size, stride, offset)
     if quantizer[0] is per_tensor_affine:
@@ -65,4 +67,23 @@ def _over(untyped, dtype, offset, size, stride, quantizer):
     raise RuntimeError(f"Can't deserialize quantized tensor with qscheme {quantizer[0]}")
 
 
+def _over_shared_bytes(untyped, dtype, offset, size, stride, quantizer):
+    """Elements that share bytes have no strides of their own: all of a storage's are there, in their order."""
+    size = tuple(size)
+    if quantizer[0] is per_tensor_affine:
+        made = _f["_empty_affine_quantized"](size, dtype=dtype, scale=quantizer[1], zero_point=quantizer[2])
+    elif quantizer[0] in (per_channel_affine, per_channel_affine_float_qparams):
+        scales, zero_points, axis = quantizer[1:]
+        made = _f["_empty_per_channel_affine_quantized"](size, scales=scales, zero_points=zero_points, axis=axis, dtype=dtype)
+    else:
+        raise RuntimeError(f"Can't deserialize quantized tensor with qscheme {quantizer[0]}")
+    n = made.untyped_storage().nbytes()
+    if offset or tuple(stride) != made.stride() or untyped.nbytes() < n:
+        raise RuntimeError(f"a tensor of {dtype} and of sizes {list(size)} is {n} bytes from the begin of its storage, contiguous: not {untyped.nbytes()} "
+                           f"bytes with the offset {offset} and the strides {list(stride)}")
+    _C._tensor_over(made.untyped_storage(), 0, (n,), (1,), _C.uint8).copy_(_C._tensor_over(untyped, 0, (n,), (1,), _C.uint8))
+    return made
+
+
+_OF_A_FEW_BITS = _C.quint4x2, _C.quint2x4
 _INTEGERS = {_C.qint8: _C.int8, _C.quint8: _C.uint8, _C.qint32: _C.int32}

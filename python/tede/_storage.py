@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import wraps
 
 from tede import _C
-from tede._titles import STORAGES, TITLES, short
+from tede._titles import INTEGERS, STORAGES, TITLES, short
 
 _regions = weakref.WeakValueDictionary()        # address of a mapping's first byte -> the mapping
 
@@ -406,7 +406,7 @@ class TypedStorage:
 
     def _tensor(self):
         n = self._size()
-        return _C._tensor_over(self._untyped_storage, 0, (n,), (1,), self.dtype)
+        return _C._tensor_over(self._untyped_storage, 0, (n,), (1,), INTEGERS.get(short(self.dtype)) or self.dtype)
 
     def _wrap(self, storage):
         return TypedStorage(wrap_storage=storage, dtype=self.dtype, _internal=True)

@@ -167,7 +167,7 @@ def __dir__(self):
 def _type(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's type, or the tensor as another one."""
     if dtype is None:
-        layout = "" if self.layout is _C.strided else "sparse." if self.is_sparse else short(self.layout) + "."
+        layout = "quantized." * self.is_quantized if self.layout is _C.strided else "sparse." if self.is_sparse else short(self.layout) + "."
         return f"torch.{layout}{TITLES[short(self.dtype)]}Tensor"
     if isinstance(dtype, str):
         title = dtype.rpartition(".")[2].removesuffix("Tensor")

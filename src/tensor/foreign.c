@@ -1,6 +1,7 @@
 /* Support for language bindings: the link between a tensor and its wrapper object, and views made without an operator. */
 #include <tede/foreign.h>
 #include <inttypes.h>
+#include <tede/auto.h>
 #include "tensor/layout.h"
 #include "tensor/tensor.h"
 
@@ -73,12 +74,16 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
 {
     if (x == source)
         return 0;
-    if (td_has_layout(x) && td_tensor_layout(x) == td_tensor_layout(source))
+    const bool fields = td_layout_with_strides(x) && td_layout_with_strides(x) == td_layout_with_strides(source);
+    if (td_has_layout(x) && !fields && td_tensor_layout(x) != TD_STRIDED && td_tensor_layout(x) == td_tensor_layout(source))
         return td_layout_take(x, source);
-    if (td_has_layout(x) || td_has_layout(source))
+    if (!fields && (td_has_layout(x) || td_has_layout(source)))
         return td_error(TD_E_RUNTIME, "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
     if (!source->storage)
         return td_error(TD_E_RUNTIME, "set_data: the new data must be a strided tensor");
+    TD_AUTO td_tensor *copy = fields ? td_alias_detached(source, false) : NULL;        /* whose fields x takes over */
+    if (fields && !copy)
+        return -1;
     /* x goes on counting with its group, from where it was: what was saved of it before still passes for unchanged, as in PyTorch. */
     if (td_version_move(x) < 0 || td_tensor_set_geometry(x, source->ndim, source->sizes, source->strides) < 0)
         return -1;
@@ -97,6 +102,11 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
     const uint16_t flags_of_elements = TD_FLAG_READONLY | TD_FLAG_CONJ | TD_FLAG_NEG;
     x->flags = (uint16_t)((x->flags & ~flags_of_elements) | (source->flags & flags_of_elements) | TD_FLAG_REPLACED_DATA);
     td_tensor_update_flags(x);
+    if (copy) {
+        void *extra = x->extra;
+        x->extra = copy->extra;
+        copy->extra = extra;
+    }
     td_storage_release(old);
     td_tensor_release(base);
     return 0;

@@ -156,6 +156,8 @@ td_tensor *td_alias_detached(td_tensor *self, bool own_version);
 /* The same without what `extra` has to say of views: for a table's own functions.  td_plain_view is a view in autograd's sense. */
 td_tensor *td_plain_view(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t byte_offset);
 td_tensor *td_plain_alias(td_tensor *self, td_dtype dtype, bool own_version);
+/* Nor is it checked that the geometry stays within the storage. */
+td_tensor *td_plain_alias_as(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides);
 td_tensor *td_alias_as(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides);
 /* Change the geometry of a tensor in place (resize_, set_, t_); the caller checks bounds and, where the first
  * element moves, sets `data`.  The tensor is unchanged after an error. */

@@ -345,6 +345,11 @@ td_tensor *td_alias_detached(td_tensor *self, bool own_version)
     return td_plain_alias(self, self->dtype, own_version);
 }
 
+td_tensor *td_plain_alias_as(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides)
+{
+    return alias(self, dtype, ndim, sizes, strides, self->data, false);
+}
+
 td_tensor *td_plain_alias(td_tensor *self, td_dtype dtype, bool own_version)
 {
     if (!self->storage)

@@ -40,6 +40,23 @@ TD_TEST(integers_stand_for_numbers)
     }
 }
 
+TD_TEST(elements_of_four_bits_share_bytes)
+{
+    AUTO x = numbers();
+    AUTO scales = td_ones(1, (int64_t[]){2}, TD_F32, CPU);
+    AUTO zero_points = td_zeros(1, (int64_t[]){2}, TD_F32, CPU);
+    AUTO q = x && scales && zero_points ? td_quantize_per_channel(x, scales, zero_points, 0, TD_QU4X2) : NULL;
+    CHECK(holds(q, 6, (float[]){0, 1, 2, 3, 4, 5}));
+    AUTO bytes = q ? td_int_repr(q) : NULL;
+    CHECK(bytes && td_tensor_numel(bytes) == 3 && !memcmp(td_tensor_data(bytes), (uint8_t[]){0x10, 0x32, 0x54}, 3));
+    AUTO copy = q ? td_clone(q) : NULL;
+    bool same = false;
+    CHECK(copy && td_equal(&same, q, copy) == 0 && same);
+    CHECK(!q || td_select_int(q, 0, 1) == NULL);
+    CHECK(td_error_code() != TD_OK);
+    td_error_clear();
+}
+
 TD_TEST(views_and_copies_share_a_quantizer)
 {
     AUTO q = sample(false);

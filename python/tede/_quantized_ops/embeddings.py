@@ -3,6 +3,7 @@
 A packed row is its codes, then the scale and the least value: float32 where a code is a byte, else float16."""
 from tede import _C
 from tede._C import Tensor
+from tede._quantized import per_channel_affine_float_qparams, scheme_of
 from tede._quantized_ops.define import operator
 from tede._quantized_ops.packed import EmbeddingPackedParamsBase
 from tede._quantized_ops.rounding import functions
@@ -142,6 +143,12 @@ for _bits, _name in ((8, "byte"), (4, "4bit"), (2, "2bit")):
 def embedding_bag_prepack(weight):
     if weight.dtype not in (_C.quint8, _C.quint4x2):
         raise RuntimeError("Currently only supports 8-bit and 4-bit quantization of embeddings")
+    if scheme_of(weight) is not per_channel_affine_float_qparams:
+        raise RuntimeError("Expect embedding_bag weights to be quantized using kPerChannelAffineFloatQParams")
+    if weight.dim() != 2:
+        raise RuntimeError("quantized::embedding_bag_prepack weight tensor rank should be 2")
+    if weight.q_per_channel_axis() != 0:
+        raise RuntimeError("quantized::embedding_bag_prepack: rows have the scales, so the axis is 0, not 1")
     return EmbeddingPackedParamsBase(weight)
 
 
@@ -150,16 +157,31 @@ def embedding_bag_unpack(W_prepack):
     return W_prepack.w
 
 
+def _table(packed):
+    """(bytes of the rows, a scale and a shift for each), made when they are first used."""
+    made = packed.__dict__.get("table")
+    if made is None:
+        w, shared = packed.w, packed.bit_rate() == 4
+        scales, zeros = w.q_per_channel_scales().float().unsqueeze(-1), w.q_per_channel_zero_points().float().unsqueeze(-1)
+        shift = -zeros * scales
+        if shared:
+            codes = w.int_repr()
+            if w.size(1) % 2:                   # a row begins within a byte
+                codes = _pack_codes(_unpack_codes(codes, 4)[:w.numel()].reshape(w.shape), 4)
+            made = codes.reshape(w.size(0), -1), scales.half().float(), shift.half().float()
+        else:
+            made = w.int_repr(), scales, shift
+        packed.table = made
+    return made
+
+
 def _dequantized_rows(packed, at):
     """Rows, computed with one scale and shift for each."""
-    w = packed.w
-    scales, zeros = w.q_per_channel_scales()[at].float().unsqueeze(-1), w.q_per_channel_zero_points()[at].float().unsqueeze(-1)
-    codes = _unpack_codes(w.int_repr().reshape(w.size(0), -1), 4)[..., :w.size(1)] if packed.bit_rate() == 4 else w.int_repr()
+    codes, scales, shift = _table(packed)
+    found = codes[at]
     if packed.bit_rate() == 4:
-        scales, shift = scales.half().float(), (-zeros * scales).half().float()
-    else:
-        shift = -zeros * scales
-    return codes[at].float() * scales + shift
+        found = _unpack_codes(found, 4)[..., :packed.w.size(1)]
+    return found.float() * scales[at] + shift[at]
 
 
 for _name in ("byte", "4bit"):

@@ -39,6 +39,9 @@ def _only_holder(x, storage):
 
 def _move(x, storage):
     target = _shared(storage.nbytes())
+    if x.is_quantized:                  # a tensor over the memory has no quantizer
+        _C._take(storage, target, [x])
+        return
     target.copy_(storage)
     with _C.DisableTorchFunctionSubclass():
         for y in (x,) if x._base is None else (x, x._base):

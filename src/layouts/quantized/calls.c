@@ -58,10 +58,9 @@ static td_tensor *leave(td_tensor *x, const td_tensor *first, pattern p)
     }
     if (p == COMPUTED || p == FUSED)
         return td_quantized_from(made, td_quantizer_of(first), (td_dtype)first->dtype);
-    const int64_t least = td_quantized_least(first->dtype);
-    const double range = first->dtype == TD_QI32 ? 0x1p32 : 256;
-    TD_AUTO_QUANTIZER td_quantizer *q = p == UNIT ? td_quantizer_per_tensor(1 / range, first->dtype == TD_QI32 ? 0 : least)
-                                                  : td_quantizer_per_tensor(2 / range, first->dtype == TD_QU8 ? 128 : 0);
+    const int64_t least = td_quantized_least(first->dtype), range = td_quantized_most(first->dtype) - least + 1;
+    TD_AUTO_QUANTIZER td_quantizer *q = p == UNIT ? td_quantizer_per_tensor(1. / (double)range, first->dtype == TD_QI32 ? 0 : least)
+                                                  : td_quantizer_per_tensor(2. / (double)range, least ? 0 : range / 2);
     return td_quantized_from(made, q, (td_dtype)first->dtype);
 }
 

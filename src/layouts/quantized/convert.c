@@ -126,8 +126,11 @@ td_tensor *td_quantized_from(td_tensor *x, const td_quantizer *q, td_dtype dtype
     TD_AUTO td_tensor *integers = x && q ? td_empty_like(x, td_integers_of(dtype), TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE) : NULL;
     if (!integers || convert(integers, x, q, quantizing, integers->dtype))
         return NULL;
-    return td_quantized_over(integers, q);
+    return td_quantized_each(dtype) > 1 ? td_quantized_packed(integers, q, dtype) : td_quantized_over(integers, q);
 }
+
+/* The integers, an element each: x's memory, or of a few bits new memory. */
+static td_tensor *each_of(td_tensor *x) { return td_quantized_each(x->dtype) > 1 ? td_quantized_unpacked(x) : td_quantized_integers(x); }
 
 /* ---- operators */
 
@@ -137,8 +140,11 @@ static int check_floats(const td_tensor *x, td_dtype dtype)
         return td_error(TD_E_RUNTIME, "ScalarType %s is not supported in new_qtensor.", td_dtype_title(dtype));
     return x->dtype == TD_F32 ? 0 : td_error(TD_E_RUNTIME, "Quantize only works on Float Tensor, got %s", td_dtype_title((td_dtype)x->dtype));
 }
+/* Of a few bits a zero point may be any number, as in PyTorch. */
 static int check_zero_point(const char *of, int64_t zero_point, td_dtype dtype)
 {
+    if (td_quantized_each(dtype) > 1)
+        return 0;
     if (zero_point > td_quantized_most(dtype))
         return td_error(TD_E_RUNTIME, "%s zero_point %" PRId64 " is above upper bound.", of, zero_point);
     return zero_point >= td_quantized_least(dtype) ? 0 : td_error(TD_E_RUNTIME, "%s zero_point %" PRId64 " is below lower bound.", of, zero_point);
@@ -209,6 +215,9 @@ td_tensor *td_op_quantize_per_channel(td_tensor *self, td_tensor *scales, td_ten
     if (scales->numel != self->sizes[axis])
         return td_fail(TD_E_RUNTIME, "length of scales must equal to channel, expected %" PRId64 " got, %" PRId64, self->sizes[axis], scales->numel);
     TD_AUTO_QUANTIZER td_quantizer *q = td_quantizer_per_channel(scales, zero_points, (int)axis);
+    if (q && q->scheme == TD_PER_CHANNEL_AFFINE && td_quantized_each(dtype) > 1)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"quantize_tensor_per_channel_affine\" not implemented for '%s'; it takes zero points that are floats",
+                       td_dtype_title(dtype));
     for (int64_t i = 0; q && q->scheme == TD_PER_CHANNEL_AFFINE && i < scales->numel; i++)
         if (check_zero_point("quantize_tensor_per_channel_affine", ((const int64_t *)q->zero_points->data)[i], dtype))
             return NULL;
@@ -222,7 +231,7 @@ td_tensor *td_op_dequantize_self(td_tensor *self)
 }
 td_tensor *td_quantized_dequantize_self(td_tensor *self)
 {
-    TD_AUTO td_tensor *integers = td_quantized_integers(self);
+    TD_AUTO td_tensor *integers = each_of(self);
     TD_AUTO td_tensor *numbers = integers ? td_empty_like(integers, TD_F32, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE) : NULL;
     return !numbers || convert(numbers, integers, td_quantizer_of(self), dequantizing, integers->dtype) ? NULL : td_ref(numbers);
 }
@@ -230,7 +239,7 @@ td_tensor *td_op__dequantize_fused(td_tensor *self) { return td_layout_refuse("_
 td_tensor *td_quantized__dequantize_fused(td_tensor *self)
 {
     static td_loop *const loops[][3] = {{fused_i8, fused_u8, fused_i32}};
-    TD_AUTO td_tensor *integers = td_quantized_integers(self);
+    TD_AUTO td_tensor *integers = each_of(self);
     TD_AUTO td_tensor *numbers = integers ? td_empty_like(integers, TD_F32, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE) : NULL;
     return td_check_per_tensor(self) || !numbers || convert(numbers, integers, td_quantizer_of(self), loops, integers->dtype) ? NULL : td_ref(numbers);
 }
@@ -244,9 +253,10 @@ int td_op_dequantize_tensors(td_tensor_list *results, int64_t tensors_count, td_
     return 0;
 }
 
+/* Of a few bits the bytes, in one dimension. */
 td_tensor *td_quantized_int_repr(td_tensor *self)
 {
-    TD_AUTO td_tensor *integers = td_quantized_integers(self);
+    TD_AUTO td_tensor *integers = td_quantized_each(self->dtype) > 1 ? td_quantized_bytes(self) : td_quantized_integers(self);
     return integers ? td_clone(integers) : NULL;
 }
 
@@ -326,6 +336,8 @@ static td_tensor *empty(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_d
 {
     if (dtype == TD_DTYPE_NONE || td_integers_of(dtype) == TD_DTYPE_NONE)
         return td_fail(TD_E_RUNTIME, "Creation of quantized tensor requires quantized dtype like torch.quint8");
+    if (td_quantized_each(dtype) > 1)
+        return td_quantized_empty_packed((int)ndim, sizes, dtype, device, q);
     TD_AUTO td_tensor *integers = td_empty_memory_format(ndim, sizes, td_integers_of(dtype), device, format);
     return td_quantized_over(integers, q);
 }

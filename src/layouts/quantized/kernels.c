@@ -14,13 +14,18 @@ static td_tensor *like(td_tensor *self, td_dtype dtype, td_device device, td_mem
         return td_integers_of(dtype) == TD_DTYPE_NONE ? td_fail(TD_E_RUNTIME, "Creation of quantized tensor requires quantized dtype like torch.quint8")
                : td_fail(TD_E_RUNTIME, "Expected self.scalar_type() == src.scalar_type() to be true, but got false.  (Could this error message "
                          "be improved?  If so, please report an enhancement request to PyTorch.)");
+    if (td_quantized_each(self->dtype) > 1)
+        return td_quantized_empty_packed(self->ndim, self->sizes, (td_dtype)self->dtype, device.type < 0 ? self->device : device, td_quantizer_of(self));
     TD_AUTO td_tensor *integers = td_quantized_integers(self);
     TD_AUTO td_tensor *empty = integers ? td_empty_like(integers, TD_DTYPE_NONE, device, format) : NULL;
     return td_quantized_over(empty, td_quantizer_of(self));
 }
+/* What is copied to copy all elements: the integers, or the bytes that several share. */
+static td_tensor *memory_of(td_tensor *x) { return x && td_quantized_each(x->dtype) > 1 ? td_quantized_bytes(x) : td_quantized_integers(x); }
+
 static td_tensor *copy_of(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format)
 {
-    TD_AUTO td_tensor *copy = like(self, dtype, device, format), *to = td_quantized_integers(copy), *from = td_quantized_integers(self);
+    TD_AUTO td_tensor *copy = like(self, dtype, device, format), *to = memory_of(copy), *from = memory_of(self);
     return !to || !from || td_copy_(to, from) ? NULL : td_ref(copy);
 }
 
@@ -38,12 +43,14 @@ int td_quantized_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
     if (!td_is_quantized(self))
         return td_error(TD_E_RUNTIME, "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a "
                         "float Tensor from a quantized Tensor");
-    TD_AUTO td_tensor *to = td_quantized_integers(self);
+    TD_AUTO td_tensor *to = memory_of(self);
     if (td_is_quantized(src)) {
         if (src->dtype != self->dtype)
             return td_error(TD_E_RUNTIME, "Quantized Copy only works with kQInt8, kQUInt8 and kQInt32 as target dtype, and between equal ones: "
                             "got %s and %s", td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)src->dtype));
-        TD_AUTO td_tensor *from = td_quantized_integers(src);
+        if (td_quantized_each(self->dtype) > 1 && (self->ndim != src->ndim || memcmp(self->sizes, src->sizes, sizeof *self->sizes * (size_t)self->ndim)))
+            return td_error(TD_E_RUNTIME, "copy_: elements that share a byte are copied between tensors of one shape");
+        TD_AUTO td_tensor *from = memory_of(src);
         if (!to || !from || td_copy_from_(to, from, non_blocking))
             return -1;
         td_quantized_take(self, td_quantizer_of(src));
@@ -51,9 +58,20 @@ int td_quantized_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
     }
     if (src->dtype != TD_F32)
         return td_error(TD_E_RUNTIME, "Quantized copy only works with kFloat as source Tensor");
-    TD_AUTO td_tensor *shaped = src->ndim == self->ndim ? td_ref(src) : td_expand(src, self->ndim, self->sizes);
-    TD_AUTO td_tensor *quantized = td_quantized_from(shaped, td_quantizer_of(self), (td_dtype)self->dtype), *from = td_quantized_integers(quantized);
+    TD_AUTO td_tensor *shaped = src->ndim == self->ndim && td_quantized_each(self->dtype) == 1 ? td_ref(src) : td_expand(src, self->ndim, self->sizes);
+    TD_AUTO td_tensor *quantized = td_quantized_from(shaped, td_quantizer_of(self), (td_dtype)self->dtype), *from = memory_of(quantized);
     return !to || !from ? -1 : td_copy_from_(to, from, non_blocking);
+}
+
+int td_quantized_resize(td_tensor *self, int64_t n_size, const int64_t *size, td_memory_format format)
+{
+    if (td_quantizer_of(self)->scheme != TD_PER_TENSOR_AFFINE)
+        return td_error(TD_E_RUNTIME, "Can only resize quantized tensors with per-tensor schemes!");
+    TD_AUTO td_tensor *integers = td_quantized_integers(self);
+    if (!integers || td_resize_(integers, n_size, size, format) || td_tensor_set_geometry(self, integers->ndim, integers->sizes, integers->strides))
+        return -1;
+    self->data = integers->data;
+    return 0;
 }
 
 int td_quantized_equal(bool *results, td_tensor *self, td_tensor *other)
@@ -63,7 +81,9 @@ int td_quantized_equal(bool *results, td_tensor *self, td_tensor *other)
         return 0;
     if (!td_quantizers_agree(td_quantizer_of(self), td_quantizer_of(other)))
         return 0;
-    TD_AUTO td_tensor *a = td_quantized_integers(self), *b = td_quantized_integers(other);
+    const bool shared = td_quantized_each(self->dtype) > 1;           /* bits behind the last element are anything */
+    TD_AUTO td_tensor *a = shared ? td_quantized_unpacked(self) : td_quantized_integers(self);
+    TD_AUTO td_tensor *b = shared ? td_quantized_unpacked(other) : td_quantized_integers(other);
     return a && b ? td_equal(results, a, b) : -1;
 }
 

@@ -10,17 +10,27 @@
 
 /* ---- dtypes */
 
-static const struct { td_dtype quantized, integers; int64_t least, most; } kinds[] = {
-    {TD_QI8, TD_I8, -128, 127}, {TD_QU8, TD_U8, 0, 255}, {TD_QI32, TD_I32, INT32_MIN, INT32_MAX},
+typedef struct numbers {
+    td_dtype quantized, integers;
+    int      each;
+    int64_t  least, most;
+} numbers;
+
+/* The first of those with the same integers is the one that td_quantized_of finds. */
+static const numbers kinds[] = {
+    {TD_QI8, TD_I8, 1, -128, 127}, {TD_QU8, TD_U8, 1, 0, 255}, {TD_QI32, TD_I32, 1, INT32_MIN, INT32_MAX},
+    {TD_QU4X2, TD_U8, 2, 0, 15}, {TD_QU2X4, TD_U8, 4, 0, 3},
 };
 
-td_dtype td_integers_of(int dtype)
+static const numbers *kind_of(int dtype)
 {
     for (size_t i = 0; i < TD_COUNT(kinds); i++)
         if ((int)kinds[i].quantized == dtype)
-            return kinds[i].integers;
-    return TD_DTYPE_NONE;
+            return &kinds[i];
+    return NULL;
 }
+
+td_dtype td_integers_of(int dtype) { return kind_of(dtype) ? kind_of(dtype)->integers : TD_DTYPE_NONE; }
 td_dtype td_quantized_of(int dtype)
 {
     for (size_t i = 0; i < TD_COUNT(kinds); i++)
@@ -28,8 +38,9 @@ td_dtype td_quantized_of(int dtype)
             return kinds[i].quantized;
     return TD_DTYPE_NONE;
 }
-int64_t td_quantized_least(int dtype) { return kinds[dtype == TD_QI8 ? 0 : dtype == TD_QU8 ? 1 : 2].least; }
-int64_t td_quantized_most(int dtype) { return kinds[dtype == TD_QI8 ? 0 : dtype == TD_QU8 ? 1 : 2].most; }
+int64_t td_quantized_least(int dtype) { return kind_of(dtype)->least; }
+int64_t td_quantized_most(int dtype) { return kind_of(dtype)->most; }
+int td_quantized_each(int dtype) { return kind_of(dtype)->each; }
 
 /* ---- quantizers */
 
@@ -93,8 +104,24 @@ static td_quantizer *of_view(const td_tensor *x, int ndim, const int64_t *sizes,
     return td_quantizer_per_channel(scales, zero_points, axis);
 }
 
+/* See Note [Integers of a few bits]. */
+static td_tensor *view_of_packed(td_tensor *x, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t byte_offset)
+{
+    int64_t expected[TD_MAX_DIMS], numel = td_contiguous_strides(ndim, sizes, expected);
+    bool whole = numel == x->numel && !byte_offset && dtype == (td_dtype)x->dtype;
+    for (int d = 0; d < ndim && numel; d++)
+        whole &= sizes[d] == 1 || strides[d] == expected[d];
+    if (!whole)
+        return td_fail(TD_E_RUNTIME, "%s: elements that share a byte have no other views than of all of them in their order; "
+                       "dequantize() or int_repr() makes a tensor that has", td_dtype_title((td_dtype)x->dtype));
+    TD_AUTO_QUANTIZER td_quantizer *q = of_view(x, ndim, sizes, strides, 0);
+    return q ? attach(td_plain_view(x, dtype, ndim, sizes, expected, 0), q) : NULL;
+}
+
 static td_tensor *view(td_tensor *x, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t byte_offset)
 {
+    if (td_quantized_each(x->dtype) > 1)
+        return view_of_packed(x, dtype, ndim, sizes, strides, byte_offset);
     if (td_integers_of(dtype) == TD_DTYPE_NONE) {
         td_tensor *bytes = td_plain_view(x, dtype, ndim, sizes, strides, byte_offset);
         if (bytes)
@@ -161,6 +188,8 @@ td_tensor *td_quantized_integers(td_tensor *x)
 {
     if (!x)
         return NULL;
+    if (td_quantized_each(x->dtype) > 1)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"integers\" not implemented for '%s'", td_dtype_title((td_dtype)x->dtype));
     td_tensor *integers = td_plain_alias(x, td_integers_of(x->dtype), false);
     if (integers)
         integers->keys &= ~TD_KEYSET(TD_KEY_QUANTIZED);
@@ -170,6 +199,65 @@ td_tensor *td_quantized_integers(td_tensor *x)
 td_tensor *td_quantized_over(td_tensor *integers, const td_quantizer *q)
 {
     return integers && q ? attach(td_plain_alias(integers, td_quantized_of(integers->dtype), false), q) : NULL;
+}
+
+/* ---- elements that share a byte */
+
+static int64_t bytes_for(int64_t elements, int each) { return elements / each + (elements % each != 0); }
+
+td_tensor *td_quantized_empty_packed(int ndim, const int64_t *sizes, td_dtype dtype, td_device device, const td_quantizer *q)
+{
+    int64_t rows[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    if (td_check_sizes(ndim, sizes))
+        return NULL;
+    if (device.type > TD_CPU)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "quantized tensors of %s are on the CPU alone", td_dtype_title(dtype));
+    for (int d = 0; d < ndim; d++)
+        rows[d] = d == ndim - 1 ? bytes_for(sizes[d], td_quantized_each(dtype)) : sizes[d];
+    TD_AUTO td_tensor *bytes = td_empty_memory_format(ndim, rows, TD_U8, device, TD_MEMORY_FORMAT_NONE);
+    td_contiguous_strides(ndim, sizes, strides);
+    return bytes && q ? attach(td_plain_alias_as(bytes, dtype, ndim, sizes, strides), q) : NULL;
+}
+
+td_tensor *td_quantized_bytes(td_tensor *x)
+{
+    if (!x)
+        return NULL;
+    const int64_t n = bytes_for(x->numel, td_quantized_each(x->dtype)), step = 1;
+    if (!x->storage || (int64_t)x->storage->nbytes < n || x->data != x->storage->data)
+        return td_fail(TD_E_RUNTIME, "a tensor of %s needs a storage of %" PRId64 " bytes", td_dtype_title((td_dtype)x->dtype), n);
+    td_tensor *bytes = td_plain_alias_as(x, TD_U8, 1, &n, &step);
+    if (bytes)
+        bytes->keys &= ~TD_KEYSET(TD_KEY_QUANTIZED);
+    return bytes;
+}
+
+td_tensor *td_quantized_unpacked(td_tensor *x)
+{
+    TD_AUTO td_tensor *bytes = td_quantized_bytes(x), *integers = bytes ? td_empty_memory_format(x->ndim, x->sizes, TD_U8, x->device, TD_MEMORY_FORMAT_NONE) : NULL;
+    if (!integers)
+        return NULL;
+    const int each = td_quantized_each(x->dtype), bits = 8 / each, mask = (1 << bits) - 1;
+    const uint8_t *from = (const uint8_t *)bytes->data;
+    uint8_t *to = (uint8_t *)integers->data;
+    for (int64_t i = 0; i < x->numel; i++)
+        to[i] = (uint8_t)(from[i / each] >> (i % each * bits) & mask);
+    return td_ref(integers);
+}
+
+td_tensor *td_quantized_packed(td_tensor *integers, const td_quantizer *q, td_dtype dtype)
+{
+    TD_AUTO td_tensor *line = integers ? td_contiguous(integers) : NULL;
+    TD_AUTO td_tensor *made = line ? td_quantized_empty_packed(line->ndim, line->sizes, dtype, line->device, q) : NULL;
+    if (!made)
+        return NULL;
+    const int each = td_quantized_each(dtype), bits = 8 / each, most = (int)td_quantized_most(dtype);
+    const uint8_t *from = (const uint8_t *)line->data;
+    uint8_t *to = (uint8_t *)made->data;
+    memset(to, 0, made->storage->nbytes);
+    for (int64_t i = 0; i < line->numel; i++)
+        to[i / each] |= (uint8_t)((from[i] < most ? from[i] : most) << (i % each * bits));
+    return td_ref(made);
 }
 
 void td_quantized_take(td_tensor *x, const td_quantizer *q)

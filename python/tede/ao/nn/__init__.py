@@ -1,7 +1,7 @@
 """Layers of quantized models."""
 from tede._compat import fill
 
-from . import intrinsic, qat, quantized  # noqa: F401
+from . import intrinsic, qat, quantizable, quantized  # noqa: F401
 
 __all__ = ["intrinsic", "qat", "quantizable", "quantized", "sparse"]
 fill(globals())

@@ -5,6 +5,7 @@ import tede
 from tede import nn
 from tede.ao.nn import intrinsic as nni
 from tede.ao.nn import qat as nnqat
+from tede.ao.nn import quantizable as nnqa
 from tede.ao.nn import quantized as nnq
 from tede.ao.nn.intrinsic import qat as nniqat
 from tede.ao.nn.intrinsic import quantized as nniq
@@ -67,7 +68,7 @@ DEFAULT_STATIC_SPARSE_QUANT_MODULE_MAPPINGS, DEFAULT_DYNAMIC_SPARSE_QUANT_MODULE
 
 def no_observer_set():
     """Classes behind which nothing is observed."""
-    return set()
+    return {nnqa.LSTM, nnqa.MultiheadAttention}
 
 
 def get_default_static_quant_module_mappings():

@@ -5,6 +5,8 @@ import warnings
 
 import tede
 from tede import nn
+from tede.ao.nn import _steps
+from tede.ao.nn import quantizable as nnqa
 from tede.ao.nn import quantized as nnq
 from tede.ao.nn.intrinsic import _FusedModule
 from tede.nn.utils.parametrize import type_before_parametrizations
@@ -34,8 +36,10 @@ from .utils import device_of, has_no_children_ignoring_parametrizations
 __all__ = ["get_default_custom_config_dict", "propagate_qconfig_", "add_quant_dequant", "prepare", "quantize", "quantize_dynamic",
            "prepare_qat", "quantize_qat", "convert", "swap_module"]
 
-# What stands for which of the caller's own classes; nothing does by default.
-_DEFAULT_CUSTOM_CONFIG_DICT = {"float_to_observed_custom_module_class": {}, "observed_to_quantized_custom_module_class": {}}
+# Layers made of layers, and what stands for which of the caller's own classes.
+_DEFAULT_CUSTOM_CONFIG_DICT = {
+    "float_to_observed_custom_module_class": {nn.LSTM: nnqa.LSTM, nn.MultiheadAttention: nnqa.MultiheadAttention},
+    "observed_to_quantized_custom_module_class": {nnqa.LSTM: nnq.LSTM, nnqa.MultiheadAttention: nnq.MultiheadAttention}}
 
 
 def get_default_custom_config_dict():
@@ -299,3 +303,6 @@ def _get_observer_dict(mod, target_dict, prefix=""):
         target_dict[dotted + "activation_post_process"] = mod.activation_post_process
     for name, child in mod.named_children():
         _get_observer_dict(child, target_dict, dotted + name)
+
+
+_steps.prepare, _steps.prepare_qat, _steps.convert = prepare, prepare_qat, convert

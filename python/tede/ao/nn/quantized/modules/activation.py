@@ -1,8 +1,10 @@
 """Activations of quantized tensors."""
 import tede
 from tede import nn
+from tede.ao.nn import _steps
+from tede.ao.nn.quantizable.modules import activation as quantizable
 
-__all__ = ["ReLU6", "Hardswish", "ELU", "LeakyReLU", "Sigmoid", "Softmax", "PReLU"]
+__all__ = ["ReLU6", "Hardswish", "ELU", "LeakyReLU", "Sigmoid", "Softmax", "MultiheadAttention", "PReLU"]
 
 
 def _numbers(observer):
@@ -122,6 +124,30 @@ class Softmax(nn.Softmax):
     @classmethod
     def from_reference(cls, mod, scale, zero_point):
         return cls(mod.dim, float(scale), int(zero_point))
+
+
+class MultiheadAttention(quantizable.MultiheadAttention):
+    """What `convert` makes of an observed `nn.quantizable.MultiheadAttention`."""
+    _FLOAT_MODULE = quantizable.MultiheadAttention
+
+    def _get_name(self):
+        return "QuantizedMultiheadAttention"
+
+    @classmethod
+    def from_float(cls, other):
+        raise NotImplementedError("It looks like you are trying to convert a non-observed MHA module. Please, see the examples on "
+                                  "quantizable MHAs.")
+
+    @classmethod
+    def from_observed(cls, other):
+        made = _steps.convert_as(other, cls)
+        for name in ("bias_k", "bias_v"):
+            given = getattr(made, name)
+            delattr(made, name)
+            setattr(made, name, None if given is None else tede.quantize_per_tensor_dynamic(given.detach(), tede.quint8, False))
+        for name in ("in_proj_weight", "in_proj_bias"):         # the linear layers have them
+            made._parameters.pop(name)
+        return made
 
 
 class PReLU(nn.Module):

@@ -1,0 +1,5 @@
+"""The layers, by what they are."""
+from .activation import MultiheadAttention
+from .rnn import LSTM, LSTMCell
+
+__all__ = ["LSTM", "LSTMCell", "MultiheadAttention"]
