@@ -441,14 +441,16 @@ static inline bool ints_only(PyObject *const *items, Py_ssize_t n, int64_t *ints
     return true;
 }
 
-/* Whether an index, or one of several, takes the call over. */
-static bool index_takes_over(PyObject *index)
+static bool any_takes_over(PyObject *index, int depth)
 {
-    bool takes = td_py_has_override(index), several = PyTuple_Check(index) || PyList_Check(index);
+    bool takes = td_py_has_override(index), several = depth && (PyTuple_Check(index) || PyList_Check(index));
     for (Py_ssize_t i = 0; several && i < PySequence_Fast_GET_SIZE(index) && !takes; i++)
-        takes = td_py_has_override(PySequence_Fast_GET_ITEM(index, i));
+        takes = any_takes_over(PySequence_Fast_GET_ITEM(index, i), depth - 1);
     return takes;
 }
+
+/* Whether an index, or one of several, or one in a list among those (a dimension of several first-class ones), takes the call over. */
+static bool index_takes_over(PyObject *index) { return any_takes_over(index, 2); }
 
 PyObject *td_py_getitem(PyObject *self, PyObject *index)
 {

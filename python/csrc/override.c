@@ -59,6 +59,13 @@ static void involve(Involved *list, PyObject *o)
     list->objects[at] = Py_NewRef(o);
     list->n++;
 }
+static void involve_members(Involved *list, PyObject *o, int depth)
+{
+    involve(list, o);
+    if (depth && (PyTuple_Check(o) || PyList_Check(o)))
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
+            involve_members(list, PySequence_Fast_GET_ITEM(o, i), depth - 1);
+}
 static void release_all(Involved *list)
 {
     while (list->n)
@@ -151,12 +158,8 @@ PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t n
         return call_plainly(function, args, nargs, kwnames);
     Involved list = {.n = 0};
     Py_ssize_t n_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-    for (Py_ssize_t i = 0; i < nargs + n_keywords; i++) {
-        involve(&list, args[i]);
-        if (PyTuple_Check(args[i]) || PyList_Check(args[i]))
-            for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++)
-                involve(&list, PySequence_Fast_GET_ITEM(args[i], k));
-    }
+    for (Py_ssize_t i = 0; i < nargs + n_keywords; i++)
+        involve_members(&list, args[i], 2);     /* lists in an index */
     PyObject *tuple = PyTuple_New(nargs), *dict = PyDict_New(), *result = NULL;
     for (Py_ssize_t i = 0; tuple && i < nargs; i++)
         PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
