@@ -83,6 +83,7 @@ class Rows:
                 parts = [f'.name = "{a.name}"' if a.name else '.name = NULL', f'.kind = TD_VALUE_{a.kind}']
                 parts += [f'.{f} = true' for f, on in (('optional', a.optional), ('optional_items', a.optional_items), ('keyword_only', a.keyword_only),
                                                        ('is_out', a.out), ('is_mutable', a.mutable), ('has_default', a.default is not None),
+                                                       ('word_default', a.word),
                                                        ('is_updated', a.name in op.entry.get('writes', [])),
                                                        ('from_cpu', a.name in op.entry.get('from_cpu', []))) if on]
                 parts += [f'.list_size = {a.size}'] if a.size else []

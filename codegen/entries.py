@@ -20,7 +20,7 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 FLAGS = {'any_device', 'casts', 'contiguous_out', 'copies', 'counts_writes', 'data_dependent', 'detaches', 'factory', 'fills_out', 'heavy',
          'inplace_alias_method', 'inplace_function', 'inplace_method', 'inplace_view', 'internal', 'knows_bits', 'makes_zeros', 'may_view',
-         'one_call', 'promotes', 'real_gradient', 'several_devices', 'takes_numbers', 'uninitialized'}
+         'one_call', 'promotes', 'real_gradient', 'records_out', 'several_devices', 'takes_numbers', 'uninitialized'}
 REDUCES = {'sum', 'count', 'bool', 'float', 'extreme', 'extreme_at'}     # td_reduced in src/ops/reduce/reduced.h
 # C names that base.h and tensor.h use for something else.
 TAKEN = {'complex', 'grad', 'bool', 'int', 'float', 'tensor', 'fail', 'error'}
@@ -299,6 +299,8 @@ def forwards(group, family):
                           f'Alias of {schema.name}.')
             for op in new:
                 op.alias = True
+                if source[0].wrapped:               # torch.subtract(x, 1, 2), but not torch.sub(x, 1, 2)
+                    op.entry['flags'] = [f for f in op.entry['flags'] if f != 'takes_numbers']
             result.append(new)
     return result
 
@@ -336,7 +338,7 @@ def copy_of(group, family):
     text = f'{view.schema.name}_copy{view.schema.text[len(view.schema.name):]}'
     filled = view.entry['copy'] == 'filled'
     return expand({'func': text, 'kind': 'composite', 'variants': ['function', 'out'], 'copy_of': view,
-                   **({'flags': ['fills_out']} if filled else {'out_dtype': 'exact'}),
+                   **({'flags': ['fills_out']} if filled else {'flags': ['records_out'], 'out_dtype': 'exact'}),
                    'doc': f'What {view.schema.name} gives, in new memory.'}, family)
 
 

@@ -18,6 +18,7 @@ KIND = {'Tensor': 'TENSOR', 'int': 'INT', 'float': 'FLOAT', 'bool': 'BOOL', 'Sca
         'ScalarType': 'DTYPE', 'Device': 'DEVICE', 'MemoryFormat': 'MEMORY_FORMAT', 'Generator': 'GENERATOR',
         'Layout': 'LAYOUT'}
 LIST_KIND = {'Tensor': 'TENSORS', 'int': 'INTS', 'float': 'FLOATS', 'bool': 'BOOLS', 'Scalar': 'SCALARS'}
+WORDS = {'Mean': '1'}         # defaults that are words
 MEMORY_FORMATS = {'contiguous_format': 'TD_CONTIGUOUS_FORMAT', 'preserve_format': 'TD_PRESERVE_FORMAT'}
 
 
@@ -34,6 +35,7 @@ class Argument:
     keyword_only: bool = False
     out: bool = False
     wanted: bool = False      # of an optional layout: C takes it, -1 for none
+    word: bool = False        # reduction=Mean: the default is a word, see td_arg
 
     @property
     def is_tensor(self):
@@ -153,8 +155,6 @@ class Argument:
             return '"' + text.strip('"\'') + '"'
         if self.type == 'MemoryFormat':
             return MEMORY_FORMATS[text]
-        if self.type == 'int' and text == 'Mean':
-            return '1'
         return {'True': 'true', 'False': 'false'}.get(text, text)
 
     def default_parameters(self):
@@ -247,7 +247,8 @@ def parse(text):
             continue
         declared, equals, default = part.partition('=')
         type_text, name = declared.strip().rsplit(None, 1)
-        arguments.append(Argument(name=name, default=default.strip() if equals else None, keyword_only=keyword_only,
+        default = default.strip() if equals else None
+        arguments.append(Argument(name=name, default=WORDS.get(default, default), keyword_only=keyword_only, word=default in WORDS,
                                   **parse_type(type_text)))
     tail = tail.strip()
     inner = tail[1:-1] if tail.startswith('(') else tail
@@ -257,7 +258,8 @@ def parse(text):
         results.append(Argument(name=words[1] if len(words) > 1 else '', **parse_type(words[0])))
     for a in arguments:
         a.out = a.mutable and a.keyword_only
-    return Schema(match[1], match[2] or '', arguments, results, ' '.join(text.split()))
+    text = re.sub(r'(?<==)\w+(?=[,)])', lambda m: WORDS.get(m[0], m[0]), ' '.join(text.split()))
+    return Schema(match[1], match[2] or '', arguments, results, text)
 
 
 def inplace_of(schema):

@@ -105,6 +105,7 @@ typedef struct td_arg {
     int8_t      list_size;          /* of int[2]: one number stands for so many; else 0 */
     char        alias;              /* Tensor(a): arguments and results of one letter may share memory; else 0 */
     bool        optional_items;     /* Tensor?[]: members of the list may be TD_NONE */
+    bool        word_default;       /* reduction=Mean: Python's functions take 0 for a default that is a word, as PyTorch's do */
     td_value    default_value;
 } td_arg;
 

@@ -293,6 +293,7 @@ struct Overload {
     bool              hidden;           /* deprecated: tried last, not named in errors */
     bool              numbers;
     bool              plain;            /* takes tensors and ints only, in the schema's order */
+    bool              words;            /* defaults that are words have their value (ops.<namespace>) */
     int16_t           dtype_arg;        /* index of dtype, or -1 */
 };
 /* 1: matched, 0: not this overload, -1: a Python error is set.  On 0 and -1 the scratch is clean again. */

@@ -53,8 +53,8 @@ static int prepare(OperatorObject *op)
     int count = 0;
     for (int i = 0; i < op->n_ops; i++) {
         const td_op_info *info = td_op_describe(op->ops[i]);
-        if (op->numbers && !op->exact_names && strncmp(info->overload, "Scalar", 6) == 0 && op->n_ops > 1)
-            continue;
+        if (info->flags & TD_OP_TAKES_NUMBERS && !op->exact_names && strncmp(info->overload, "Scalar", 6) == 0 && op->n_ops > 1)
+            continue;                   /* the overload for tensors takes numbers */
         Overload o;
         int made = td_py_overload_init(&o, op->ops[i], op->method, op->numbers);
         if (made <= 0)
@@ -67,6 +67,7 @@ static int prepare(OperatorObject *op)
             continue;
         if (op->exact_names)
             o.hidden = false;
+        o.words = op->exact_names;
         int at = count;
         while (at > 0 && ((goes_before(&o, &list[at - 1]) && !o.hidden) || (list[at - 1].hidden && !o.hidden)))
             at--;

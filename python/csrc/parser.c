@@ -467,6 +467,8 @@ int td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyOb
         const td_arg *a = &info->arguments[index];
         if (a->has_default) {
             s->values[index] = a->default_value;
+            if (a->word_default && !o->words)
+                s->values[index].integer = 0;
         } else {
             found = 0;
             goto failed;
