@@ -40,6 +40,8 @@ class Nodes(Rows):
         e = op.entry
         own = op.variant == 'inplace' and 'grad_inplace' in e
         spec = e['grad_inplace'] if own else e.get('grad')
+        if op.variant == 'out' and 'records_out' in e.get('flags', []):
+            return None
         if op.variant == 'out' and (op.kind in ('pointwise', 'kernel') or spec not in (None, 'none') or makes_only(op)):
             return self.autograd_out(op)
         if op.target:
@@ -58,10 +60,22 @@ class Nodes(Rows):
         tensors = [a for a in op.schema.arguments if a.is_tensor and has]
         tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in tensors)
         refused = f'    if ({tests})\n        return td_fail_out_grad("{op.schema.name}");\n' if tests else ''
+        out = op.mutable[0].c
+        if makes_only(op) and len(op.mutable) == 1 and not op.mutable[0].list:      # as an in-place operator would, it ends out's history
+            names = ', '.join(['keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)', *('made' if name == out else name for name in op.names())])
+            refused = f'''    if (td_wants_grad({out})) {{
+        if ({out}->flags & TD_FLAG_REQUIRES_GRAD)
+            return td_fail_out_grad("{op.schema.name}");
+        td_tensor *made = td_tensor_new({out}->ndim, {out}->sizes, (td_dtype){out}->dtype, {out}->device);
+        if (made && invoke_{op.c}({names}))
+            return td_results_drop(1, &made);
+        return td_record_out("{op.schema.name}", {out}, made);
+    }}
+'''
         sealed = ' || '.join(f'td_is_sealed({a.c})' for a in op.mutable if not a.list) or 'false'
         spec = op.entry.get('grad')     # '::' in a name: one without a node of its own in PyTorch
         if refuses_backward(spec) and all('::' in underived(text) for text in spec.values()) and not any(a.list for a in tensors):
-            return self.autograd_out_node(op, sealed)
+            return self.autograd_out_node(op)
         self.code.append(f'''static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}
 {{
 {refused}    if ({sealed})
@@ -71,21 +85,23 @@ class Nodes(Rows):
 ''')
         return f'autograd_{op.c}'
 
-    def autograd_out_node(self, op, sealed):
+    def autograd_out_node(self, op):
         """An out= form whose results have a history that backward refuses: there is no gradient that a write could spoil."""
         def wanted(arguments):
             return ' || '.join(f'td_wants_grad({a.c})' for a in arguments)
         operands = [a for a in op.schema.arguments if a.is_tensor and not a.out and any(a.name in op.names_in(key) for key in op.entry['grad'])]
         call = f'invoke_{op.c}({", ".join(["keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)", *op.names()])})'
+        leaves = ' || '.join(f'{a.c}->flags & TD_FLAG_REQUIRES_GRAD' for a in op.mutable)
+        checks = ' || '.join(f'td_check_inplace({a.c}, "{op.schema.name}")' for a in op.mutable)
         connects = ' ||\n        '.join(f'td_node_connect(node, {i}, {a.c})' for i, a in enumerate(operands))
         histories = ' || '.join(f'td_rebase_history({a.c}, node, {i})' for i, a in enumerate(op.mutable))
         self.code.append(f'''static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}
 {{
-    if ({wanted(op.mutable)})
+    if (td_grad_enabled() && ({leaves}))
         return td_fail_out_grad("{op.schema.name}");
-    if ({sealed})
-        return td_fail_sealed();
-    if (!({wanted(operands)}))
+    if ({checks})
+        return -1;
+    if (!({wanted(operands + op.mutable)}))
         return {call};
     td_node *node = td_node_new(&node_{op.parent.c}, {len(operands)}, {len(op.mutable)}, 0, 0);
     if (!node)

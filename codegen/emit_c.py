@@ -577,6 +577,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         else:
             n = len(base.schema.results)
             exact = self.exact_out(op)
+            records = 'records_out' in base.entry.get('flags', [])
             if base.result == 'list':
                 out, finish = op.mutable[0].c, 'td_fill_out_list' if 'fills_out' in base.entry.get('flags', []) else 'td_finish_out_list'
                 if exact:
@@ -600,6 +601,11 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
                     result = f'td_exact({exact}, {op.mutable[0].c}, {result})'
                 finish = 'td_finish_contiguous_out' if 'contiguous_out' in base.entry.get('flags', []) else 'td_finish_out'
                 call = f'    int status = {finish}("{op.schema.name}", {op.mutable[0].c}, {result});'
+                if records:
+                    call = f'''    td_tensor *result = {result};
+    if (!td_is_backend(keys) && result && (td_wants_grad(result) || td_wants_grad({op.mutable[0].c})))
+        return td_record_out("{op.schema.name}", {op.mutable[0].c}, result);
+    int status = {finish}("{op.schema.name}", {op.mutable[0].c}, result);'''
             else:
                 outs = ', '.join(a.c for a in op.mutable)
                 exact = f' || td_results_exact({exact}, {n}, outs, results)' if exact else ''
@@ -609,7 +615,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
     int status = td_finish_outs("{op.schema.name}", {n}, outs, results);'''
             tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
                                 for a in op.schema.arguments if a.is_tensor)
-            refused = '' if op.entry.get('grad') == 'none' else f'''    if (!td_is_backend(keys) && ({tests}))
+            refused = '' if records or op.entry.get('grad') == 'none' else f'''    if (!td_is_backend(keys) && ({tests}))
         return td_fail_out_grad("{op.schema.name}");
 '''
             bump = ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{op.schema.name}");\n' if a.list else

@@ -25,6 +25,23 @@ int td_record_inplace(const char *op, td_tensor *self, td_tensor *result)
     return status;
 }
 
+int td_record_out(const char *op, td_tensor *out, td_tensor *result)
+{
+    if (!result)
+        return -1;
+    bool fits = out->ndim == result->ndim && !memcmp(out->sizes, result->sizes, sizeof *out->sizes * out->ndim);
+    int status = td_check_out_device(result->device, out->device) || td_check_cast(op, result->dtype, out->dtype) ? -1 : 0;
+    if (status == 0 && !fits)
+        status = td_requires_grad(out) ? td_error(TD_E_RUNTIME, "cannot resize variables that require grad")
+                                       : td_resize_strided(out, result->ndim, result->sizes, result->strides);
+    if (status == 0)
+        status = td_copy_from_(out, result, false);
+    if (status == 0 && __atomic_load_n(&td_values_saved, __ATOMIC_RELAXED))
+        td_note_write(out, op, td_tensor_version(out));
+    td_tensor_release(result);
+    return status;
+}
+
 /* ---- gradients */
 
 /* Shape and dtype of an operand that was broadcast or promoted, for its gradient to be summed and converted to;

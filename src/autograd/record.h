@@ -8,6 +8,8 @@
  * gradient follows. */
 td_tensor *td_original(td_tensor *self);
 int        td_record_inplace(const char *op, td_tensor *self, td_tensor *result);
+/* How it stores its result (released) in an out= where one of them needs a gradient: out takes over the history, as with copy_. */
+int        td_record_out(const char *op, td_tensor *out, td_tensor *result);
 /* A copy with the history that x has now: what an in-place operator overwrites but its gradient needs. */
 td_tensor *td_clone_detached(td_tensor *x);
 
