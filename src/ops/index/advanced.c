@@ -14,6 +14,7 @@
 #include <tede/kernel.h>
 #include "base/names.h"
 #include "ops/index/index.h"
+#include "ops/iterate/strides.h"
 #include "ops/reduce/reduce.h"
 #include "tensor/checked.h"
 
@@ -149,7 +150,7 @@ int td_op_where_condition(td_tensor_list *results, td_tensor *condition) { retur
 typedef struct indexed {
     int        n;                            /* one position per dimension of the tensor */
     td_tensor *at[TD_MAX_DIMS + 1];          /* owned int64 tensors, NULL for whole dimensions */
-    int        rank;                         /* of the index points */
+    int        front, rank;                  /* of the index points: the result's dimensions before them, and theirs */
     int64_t    points[TD_MAX_DIMS];
     td_tensor *offsets;                      /* in units, contiguous, of the points' shape */
     int64_t    unit;                         /* bytes; on a device up to 16, as far as they divide all offsets, so that it may move packs */
@@ -323,6 +324,7 @@ static int resolve(indexed *x, td_tensor *self, int64_t n, td_tensor *const *ind
     for (int d = together && first >= 0 ? 0 : -1; d < x->n || (d == x->n && first < 0); d++) {
         if (d == (together && first >= 0 ? first : -1)) {
             int64_t step = x->offsets->numel;
+            x->front = p->ndim;
             for (int k = 0; k < x->rank; k++) {
                 if (p->ndim == TD_MAX_DIMS)
                     goto too_many;
@@ -342,12 +344,49 @@ too_many:
     return td_error(TD_E_INDEX, "index: the result would have more than %d dimensions", TD_MAX_DIMS);
 }
 
+/* The result's dimensions lie as self's do, by the iterator's rules: self stands still along the points, an index beside them.
+ * 1: in an order of their own, 0: contiguous, -1: an error. */
+static int result_strides(const indexed *x, td_tensor *self, int64_t *strides)
+{
+    const td_picking *p = &x->pick;
+    td_tensor *in[TD_MAX_DIMS + 2];
+    int64_t    at[TD_MAX_DIMS], sizes[TD_MAX_DIMS];
+    int        n = 0, ordered = -1;
+    if (self->flags & TD_FLAG_CONTIGUOUS && td_has_plain_strides(self))
+        return 0;
+    for (int j = 0; j < p->ndim; j++)
+        at[j] = p->far[j] / td_itemsize(self);
+    if (!(in[n++] = td_view_strided(self, p->ndim, p->sizes, at, 0)))
+        goto done;
+    for (int d = 0; d < x->n; d++) {
+        const td_tensor *index = x->at[d];
+        if (!index)
+            continue;
+        for (int j = 0; j < p->ndim; j++) {
+            const int k = j - x->front, own = k - x->rank + index->ndim;
+            sizes[j] = k >= 0 && k < x->rank ? x->points[k] : 1;
+            at[j] = k < 0 ? index->numel : k >= x->rank ? 1 : own < 0 || index->sizes[own] != sizes[j] ? 0 : index->strides[own];
+        }
+        if (!(in[n++] = td_view_strided(x->at[d], p->ndim, sizes, at, 0)))
+            goto done;
+    }
+    ordered = td_strides_in_order(n, in, p->ndim, p->sizes, strides);
+done:
+    while (n)
+        td_tensor_release(in[--n]);
+    return ordered;
+}
+
 td_tensor *td_op_index_tensor(td_tensor *self, int64_t n_indices, td_tensor *const *indices)
 {
     indexed x;
+    int64_t strides[TD_MAX_DIMS];
     if (resolve(&x, self, n_indices, indices))
         return NULL;
-    td_tensor *out = td_tensor_new(x.pick.ndim, x.pick.sizes, (td_dtype)self->dtype, self->device);
+    int ordered = result_strides(&x, self, strides);
+    td_tensor *out = ordered < 0 ? NULL
+                   : ordered ? td_tensor_new_strided(x.pick.ndim, x.pick.sizes, strides, (td_dtype)self->dtype, self->device)
+                             : td_tensor_new(x.pick.ndim, x.pick.sizes, (td_dtype)self->dtype, self->device);
     if (out && out->numel && out->device.type != TD_META) {
         x.pick.what = TD_PLACE_GET, x.pick.of[1] = out, x.pick.near_data = out->data;
         for (int d = 0; d < out->ndim; d++)

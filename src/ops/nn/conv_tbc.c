@@ -27,5 +27,5 @@ td_tensor *td_op_conv_tbc(td_tensor *self, td_tensor *weight, td_tensor *bias, i
     TD_AUTO td_tensor *wide = td_to(bias, (td_dtype)self->dtype);         /* which is copied into the result first */
     TD_AUTO td_tensor *y = td_conv1d(x, w, wide, 1, (int64_t[]){1}, 1, &pad, 1, (int64_t[]){1}, 1);
     TD_AUTO td_tensor *permuted = td_permute(y, 3, (int64_t[]){2, 0, 1});
-    return td_contiguous(permuted);
+    return td_clone_format(permuted, TD_CONTIGUOUS_FORMAT);      /* with strides of its own, also where one dimension is all */
 }

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 #include "dispatch/outputs.h"
+#include "dispatch/writes.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/reduced.h"
 
@@ -185,7 +186,11 @@ static bool records(td_tensor *self, td_tensor *out)
 static int write_pair(const char *op, td_tensor **pair, td_tensor *values, td_tensor *indices)
 {
     td_tensor *outs[] = {values, indices};
-    return td_results_exact(TD_EXACT_OUT, 2, outs, pair) ? -1 : td_finish_outs(op, 2, outs, pair);
+    if (td_results_exact(TD_EXACT_OUT, 2, outs, pair) || td_finish_outs(op, 2, outs, pair))
+        return -1;
+    td_wrote(values, op);
+    td_wrote(indices, op);
+    return 0;
 }
 int td_op_max_dim_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *max, td_tensor *max_values)
 {
