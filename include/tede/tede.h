@@ -8,6 +8,7 @@
 #include <tede/dispatch.h>
 #include <tede/formula.h>
 #include <tede/gguf.h>
+#include <tede/group.h>
 #include <tede/library.h>
 #include <tede/list.h>
 #include <tede/memory.h>

@@ -20,6 +20,7 @@ BEFORE = {
     'libs': ['base'],
     'io': [],
     'optim': ['base'],
+    'group': ['base', 'device', 'tensor', 'dispatch'],
     'trace': ['base', 'device', 'tensor', 'dispatch'],
     'transforms': ['base', 'device', 'tensor', 'dispatch', 'autograd'],
     'kernels': ['base', 'device', 'tensor', 'libs', 'ops'],

@@ -1,0 +1,550 @@
+/* Groups of processes by MPI: a communicator for each, and nonblocking calls for everything, so that whoever waits can stop.
+ *
+ * MPI_Init may be called once in a process: the first group makes the world, and all others are among its processes.  What blocks (the beginning, new
+ * communicators, the end) runs on a thread of its own, and the caller waits for that no longer than its timeout: nothing in MPI can be interrupted.
+ *
+ * MPI doesn't see that a process on its own machine was killed.  So processes exchange their numbers at the beginning, and hold a descriptor of each
+ * other (pidfd) that the kernel marks when it ends.  Those on other machines are seen by timeouts alone. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "mpi.h"
+
+/* Where a process is: two are on one machine if the kernel was started at the same time, and they see the same numbers. */
+typedef struct place { char boot[40]; uint64_t numbers; int64_t pid; } place;
+
+static struct {
+    pthread_mutex_t lock;
+    bool            begun, broken, launched;
+    int             rank, size, local, cores;
+    int            *watched;            /* by rank, a descriptor; -1 */
+    place          *places;
+} world = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+typedef struct group {
+    MPI_Comm comm;
+    int      rank, size;
+    int      ranks[];                   /* in the world */
+} group;
+
+typedef struct request {
+    MPI_Request handle;
+    void       *scratch;                /* operands in another order or multiplied; what is received is never there */
+    td_dtype    dtype;
+    td_part     divided;                /* by `by`, at the end */
+    double      by;
+    MPI_Aint    numbers[];              /* counts and places, which MPI reads until the request is done */
+} request;
+
+/* ---- what blocks */
+
+typedef struct errand {
+    int           (*run)(void *about);
+    void           *about;              /* belongs to the errand */
+    pthread_mutex_t lock;
+    pthread_cond_t  ended;
+    bool            done, left;
+    int             status;
+    td_code         code;
+    char            message[1024];
+} errand;
+
+static void errand_free(errand *e)
+{
+    pthread_mutex_destroy(&e->lock);
+    pthread_cond_destroy(&e->ended);
+    free(e->about);
+    free(e);
+}
+static void *run_errand(void *p)
+{
+    errand *e = p;
+    const int status = e->run(e->about);
+    pthread_mutex_lock(&e->lock);
+    e->status = status, e->done = true;
+    if (status)
+        e->code = td_error_code(), snprintf(e->message, sizeof e->message, "%s", td_error_message());
+    const bool left = e->left;
+    pthread_cond_signal(&e->ended);
+    pthread_mutex_unlock(&e->lock);
+    if (left)
+        errand_free(e);
+    return NULL;
+}
+
+/* run(about) on another thread; *about, of malloc's, is copied back when it ends in time. What isn't done by then goes on alone. `watch`: stop as soon as
+ * another process has ended. */
+static int any_gone(const int *ranks, int n, int self);
+static int in_time(int (*run)(void *about), void *about, size_t size, double seconds, bool watch, const char *what)
+{
+    pthread_t thread;
+    errand *e = calloc(1, sizeof *e);
+    if (!e || !(e->about = malloc(size))) {
+        free(e);
+        return td_error(TD_E_MEMORY, "%s: no memory", what);
+    }
+    memcpy(e->about, about, size);
+    e->run = run;
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->ended, NULL);
+    if (pthread_create(&thread, NULL, run_errand, e)) {
+        errand_free(e);
+        return td_error(TD_E_RUNTIME, "%s: no thread could be started", what);
+    }
+    pthread_detach(thread);
+    double waited = 0, step = 0.02;
+    bool gone = false;
+    pthread_mutex_lock(&e->lock);
+    while (!e->done && waited < seconds && !gone) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += (long)(step * 1e9);
+        until.tv_sec += until.tv_nsec / 1000000000, until.tv_nsec %= 1000000000;
+        if (pthread_cond_timedwait(&e->ended, &e->lock, &until) == ETIMEDOUT)
+            waited += step, gone = watch && waited > 0.5 && any_gone(NULL, world.size, world.rank) >= 0;
+    }
+    const bool done = e->done;
+    const int status = e->status;
+    e->left = true;
+    pthread_mutex_unlock(&e->lock);
+    if (gone && !done)
+        return td_error(TD_E_RUNTIME, "Connection closed by peer: waiting for %s, and a process has ended", what);
+    if (!done)
+        return td_error(TD_E_RUNTIME, "Timed out waiting %lldms for %s", (long long)(seconds * 1e3), what);
+    if (status)
+        td_error(e->code, "%s", e->message);
+    else
+        memcpy(about, e->about, size);
+    errand_free(e);
+    return status;
+}
+
+/* ---- the world */
+
+static void fill_place(place *p)
+{
+    struct stat s;
+    *p = (place){.pid = getpid()};
+    const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        if (read(file, p->boot, sizeof p->boot - 1) < 0)
+            p->boot[0] = 0;
+        close(file);
+    }
+    p->numbers = stat("/proc/self/ns/pid", &s) == 0 ? (uint64_t)s.st_ino : 0;
+}
+
+static int count_cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+typedef struct beginning { int provided, rank, size; place *places; } beginning;
+static int begin(void *p)
+{
+    beginning *b = p;
+    if (mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &b->provided), "MPI_Init_thread") ||
+        mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler") ||
+        mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &b->rank), "MPI_Comm_rank") || mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &b->size), "MPI_Comm_size"))
+        return -1;
+    place own;
+    fill_place(&own);
+    b->places = malloc(sizeof own * (size_t)b->size);
+    if (!b->places)
+        return td_error(TD_E_MEMORY, "no memory for the places of %d processes", b->size);
+    return mpi_check(MPI_Allgather(&own, (int)sizeof own, MPI_BYTE, b->places, (int)sizeof own, MPI_BYTE, MPI_COMM_WORLD), "MPI_Allgather");
+}
+
+/* What the library reads when it begins. Waits inside of it spin, unless they are asked to yield; and the provider shm of libfabric, which MPICH doesn't
+ * need, leaves files behind in /dev/shm. */
+static void prepare(const td_group_options *options)
+{
+    char text[32];
+    if (options->address) {
+        snprintf(text, sizeof text, "%d", options->world_rank);
+        setenv("PMI_PORT", options->address, 1);
+        setenv("PMI_ID", text, 1);
+        setenv("PMI_RANK", text, 1);
+        snprintf(text, sizeof text, "%d", options->world_size);
+        setenv("PMI_SIZE", text, 1);
+    }
+    const char *local = getenv("MPI_LOCALNRANKS") ? getenv("MPI_LOCALNRANKS") : getenv("LOCAL_WORLD_SIZE");
+    const int ranks = local ? atoi(local) : options->address ? options->world_size : 1;
+    if (ranks > world.cores) {
+        setenv("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1", 0);
+        setenv("MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "64", 0);
+    }
+    setenv("FI_PROVIDER", "^shm", 0);
+}
+
+/* With the lock. */
+static int begin_world(const td_group_options *options)
+{
+    int already = 0;
+    beginning b = {0};
+    if (world.broken)
+        return td_error(TD_E_RUNTIME, "MPI couldn't begin before in this process, and can't be asked twice");
+    if (mpi_open() || mpi_check(MPI_Initialized(&already), "MPI_Initialized"))
+        return -1;
+    if (already)
+        return td_error(TD_E_RUNTIME, "the program has called MPI_Init itself");
+    world.cores = count_cores();
+    world.launched = !options->address;
+    prepare(options);
+    world.broken = true;
+    if (in_time(begin, &b, sizeof b, options->timeout, false, "processes to begin with MPI"))
+        return -1;
+    if (b.provided < MPI_THREAD_MULTIPLE)
+        return td_error(TD_E_RUNTIME, "this MPI can't be called by several threads (it provides %d)", b.provided);
+    int *watched = malloc(sizeof *watched * (size_t)b.size);
+    if (!watched)
+        return td_error(TD_E_MEMORY, "no memory for %d processes", b.size);
+    world.places = b.places, world.rank = b.rank, world.size = b.size, world.watched = watched;
+    for (int i = 0; i < b.size; i++) {
+        const place *p = &b.places[i], *own = &b.places[b.rank];
+        const bool here = !memcmp(p->boot, own->boot, sizeof p->boot) && p->numbers == own->numbers && p->boot[0];
+        world.local += here;
+        watched[i] = here && i != b.rank ? (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0) : -1;
+    }
+    world.broken = false, world.begun = true;
+    return 0;
+}
+
+/* A rank of the world, among n or all, whose process has ended; -1. */
+static int any_gone(const int *ranks, int n, int self)
+{
+    for (int i = 0; i < n; i++) {
+        const int rank = ranks ? ranks[i] : i;
+        if (rank == self || !world.watched || world.watched[rank] < 0)
+            continue;
+        struct pollfd p = {.fd = world.watched[rank], .events = POLLIN};
+        if (poll(&p, 1, 0) > 0)
+            return i;
+    }
+    return -1;
+}
+
+/* ---- groups */
+
+typedef struct creation { int n, tag; MPI_Comm comm; int ranks[]; } creation;
+static int create(void *p)
+{
+    creation *c = p;
+    MPI_Group all, some;
+    if (mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &all), "MPI_Comm_group"))
+        return -1;
+    int status = mpi_check(MPI_Group_incl(all, c->n, c->ranks, &some), "MPI_Group_incl");
+    if (!status) {
+        status = mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, some, c->tag, &c->comm), "MPI_Comm_create_group") ||
+                 mpi_check(MPI_Comm_set_errhandler(c->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler") ? -1 : 0;
+        MPI_Group_free(&some);
+    }
+    MPI_Group_free(&all);
+    return status;
+}
+
+/* Groups with common members may be made by several threads at once, so each has a tag; MPI allows those below 32768. */
+static int tag_of(const char *name)
+{
+    uint32_t hash = 2166136261u;
+    for (; *name; name++)
+        hash = (hash ^ (uint8_t)*name) * 16777619u;
+    return (int)((hash ^ hash >> 15) & 0x7fff);
+}
+
+static void *open_group(td_group_options *o)
+{
+    pthread_mutex_lock(&world.lock);
+    int status = world.begun ? 0 : begin_world(o);
+    pthread_mutex_unlock(&world.lock);
+    if (status)
+        return NULL;
+    if (o->rank < 0)
+        o->rank = world.rank, o->n_ranks = world.size;
+    if (!o->ranks && (o->n_ranks != world.size || o->rank != world.rank))
+        return td_fail(TD_E_RUNTIME, "MPI has begun with this process as rank %d of %d, and a group with it as rank %d of %d must say which of them are its members",
+                       world.rank, world.size, o->rank, o->n_ranks);
+    const size_t size = sizeof(creation) + sizeof(int) * (size_t)o->n_ranks;
+    creation *c = malloc(size);
+    group *g = malloc(sizeof *g + sizeof(int) * (size_t)o->n_ranks);
+    status = c && g ? 0 : td_error(TD_E_MEMORY, "no memory for a group of %d", o->n_ranks);
+    if (!status) {
+        *c = (creation){.n = o->n_ranks, .tag = tag_of(o->name)};
+        for (int i = 0; i < o->n_ranks; i++) {
+            const int rank = g->ranks[i] = c->ranks[i] = o->ranks ? o->ranks[i] : i;
+            if (rank < 0 || rank >= world.size)
+                status = td_error(TD_E_VALUE, "there is no process %d among %d", rank, world.size);
+        }
+    }
+    if (!status)
+        status = in_time(create, c, size, o->timeout, true, "the members of a group to make it");
+    if (!status)
+        g->comm = c->comm, g->rank = o->rank, g->size = o->n_ranks;
+    free(c);
+    if (!status)
+        return g;
+    free(g);
+    return NULL;
+}
+
+/* Its communicator stays: freeing one is a call of all members, which needn't close it together. */
+static void close_group(void *p) { free(p); }
+
+static int gone(void *p, int rank)
+{
+    group *g = p;
+    if (rank < 0)
+        return any_gone(g->ranks, g->size, world.rank);
+    return any_gone(&g->ranks[rank], 1, world.rank) >= 0 ? rank : -1;
+}
+static bool crowded(void) { return world.local > world.cores; }
+
+typedef struct nothing { int unused; } nothing;
+static int finalize(void *p)
+{
+    (void)p;
+    return mpi_check(MPI_Finalize(), "MPI_Finalize");
+}
+/* A launcher takes a process that leaves without MPI_Finalize for one that has crashed. Processes that were started otherwise needn't wait for
+ * each other here. */
+static void end(bool failed)
+{
+    nothing n = {0};
+    if (world.begun && world.launched && !failed && in_time(finalize, &n, sizeof n, 1e9, true, "MPI_Finalize"))
+        td_error_clear();
+    world.begun = false, world.broken = true;
+}
+
+/* ---- calls */
+
+static request *request_new(const td_engine_call *call, size_t numbers)
+{
+    request *r = calloc(1, sizeof *r + sizeof *r->numbers * numbers);
+    if (!r)
+        return td_fail(TD_E_MEMORY, "no memory for a call");
+    r->handle = MPI_REQUEST_NULL, r->dtype = call->dtype, r->by = 1;
+    return r;
+}
+static void request_free(request *r)
+{
+    free(r->scratch);
+    free(r);
+}
+/* The request, if MPI has taken the call. */
+static void *begun(request *r, int status)
+{
+    if (status == 0)
+        return r;
+    request_free(r);
+    return NULL;
+}
+#define BEGUN(r, name, ...) begun(r, mpi_check(name(__VA_ARGS__), #name))
+
+static int64_t size_of(const td_engine_call *call) { return (int64_t)td_dtype_size(call->dtype); }
+
+/* Counts and places of parts in bytes, from the first one's address on. */
+static void *lay_out(const td_engine_call *call, int n, const td_part *parts, MPI_Aint *numbers)
+{
+    char *base = NULL;
+    for (int i = 0; i < n && !base; i++)
+        base = parts[i].count ? parts[i].data : NULL;
+    for (int i = 0; i < n; i++) {
+        numbers[i] = parts[i].count * size_of(call);
+        numbers[n + i] = parts[i].count ? (char *)parts[i].data - base : 0;
+    }
+    return base;
+}
+
+/* What all reductions have to do before and after. *from: what is read. */
+static request *reduction(const td_engine_call *call, size_t numbers, MPI_Datatype *type, MPI_Op *op, const void **from, const group *g)
+{
+    int64_t n = 0;
+    bool together = true;
+    for (int i = 0; i < call->n_from; i++) {
+        together &= !i || (char *)call->from[i - 1].data + call->from[i - 1].count * size_of(call) == call->from[i].data;
+        n += call->from[i].count;
+    }
+    request *r = request_new(call, numbers);
+    if (!r || mpi_reduction(call, type, op))
+        return begun(r, r ? -1 : 0);
+    *from = call->from[0].data;
+    if (!together || call->reduction == TD_REDUCE_PREMUL_SUM) {
+        char *at = r->scratch = malloc((size_t)(n * size_of(call)) + 1);
+        if (!at) {
+            td_error(TD_E_MEMORY, "no memory for a reduction's operands");
+            return begun(r, -1);
+        }
+        for (int i = 0; i < call->n_from; at += call->from[i].count * size_of(call), i++)
+            if (call->from[i].count)
+                memcpy(at, call->from[i].data, (size_t)(call->from[i].count * size_of(call)));
+        if (call->reduction == TD_REDUCE_PREMUL_SUM)
+            mpi_scale(call->dtype, r->scratch, n, call->factor);
+        *from = r->scratch;
+    }
+    if (call->reduction == TD_REDUCE_AVG && call->n_to)
+        r->divided = call->to[0], r->by = 1.0 / g->size;
+    if (call->n_to && *from == call->to[0].data && call->to[0].count)
+        *from = MPI_IN_PLACE;
+    return r;
+}
+
+static void *all_reduce(void *p, const td_engine_call *call)
+{
+    group *g = p;
+    MPI_Datatype type;
+    MPI_Op op;
+    const void *from;
+    request *r = reduction(call, 0, &type, &op, &from, g);
+    return !r ? NULL : BEGUN(r, MPI_Iallreduce_c, from, call->to[0].data, call->to[0].count, type, op, g->comm, &r->handle);
+}
+static void *reduce(void *p, const td_engine_call *call)
+{
+    group *g = p;
+    MPI_Datatype type;
+    MPI_Op op;
+    const void *from;
+    request *r = reduction(call, 0, &type, &op, &from, g);
+    return !r ? NULL : BEGUN(r, MPI_Ireduce_c, from, call->n_to ? call->to[0].data : NULL, call->from[0].count, type, op, call->root, g->comm, &r->handle);
+}
+static void *reduce_scatter(void *p, const td_engine_call *call)
+{
+    group *g = p;
+    MPI_Datatype type;
+    MPI_Op op;
+    const void *from;
+    request *r = reduction(call, (size_t)g->size, &type, &op, &from, g);
+    if (!r)
+        return NULL;
+    for (int i = 0; i < g->size; i++)
+        r->numbers[i] = call->from[i].count;
+    /* In place MPI reads all parts from where the result goes, which isn't what one of the parts being the result means. */
+    if (from == MPI_IN_PLACE)
+        from = call->from[0].data;
+    void *to = call->to[0].data;
+    return BEGUN(r, MPI_Ireduce_scatter_c, from, to, r->numbers, type, op, g->comm, &r->handle);
+}
+
+static void *broadcast(void *p, const td_engine_call *call)
+{
+    group *g = p;
+    request *r = request_new(call, 0);
+    return !r ? NULL : BEGUN(r, MPI_Ibcast_c, call->to[0].data, call->to[0].count * size_of(call), MPI_BYTE, call->root, g->comm, &r->handle);
+}
+static void *all_gather(void *p, const td_engine_call *call)
+{
+    group *g = p;
+    request *r = request_new(call, 2 * (size_t)g->size);
+    if (!r)
+        return NULL;
+    void *base = lay_out(call, g->size, call->to, r->numbers);
+    const bool in_place = call->from[0].data == call->to[g->rank].data && call->from[0].count;
+    return BEGUN(r, MPI_Iallgatherv_c, in_place ? MPI_IN_PLACE : call->from[0].data, call->from[0].count * size_of(call), MPI_BYTE, base, r->numbers,
+                 r->numbers + g->size, MPI_BYTE, g->comm, &r->handle);
+}
+static void *gather(void *p, const td_engine_call *call)
+{
+    group *g = p;
+    const bool root = call->root == g->rank;
+    request *r = request_new(call, 2 * (size_t)g->size);
+    if (!r)
+        return NULL;
+    void *base = root ? lay_out(call, g->size, call->to, r->numbers) : NULL;
+    const bool in_place = root && call->from[0].data == call->to[g->rank].data && call->from[0].count;
+    return BEGUN(r, MPI_Igatherv_c, in_place ? MPI_IN_PLACE : call->from[0].data, call->from[0].count * size_of(call), MPI_BYTE, base, r->numbers,
+                 r->numbers + g->size, MPI_BYTE, call->root, g->comm, &r->handle);
+}
+static void *scatter(void *p, const td_engine_call *call)
+{
+    group *g = p;
+    const bool root = call->root == g->rank;
+    request *r = request_new(call, 2 * (size_t)g->size);
+    if (!r)
+        return NULL;
+    void *base = root ? lay_out(call, g->size, call->from, r->numbers) : NULL;
+    const bool in_place = root && call->to[0].data == call->from[g->rank].data && call->to[0].count;
+    return BEGUN(r, MPI_Iscatterv_c, base, r->numbers, r->numbers + g->size, MPI_BYTE, in_place ? MPI_IN_PLACE : call->to[0].data,
+                 call->to[0].count * size_of(call), MPI_BYTE, call->root, g->comm, &r->handle);
+}
+static void *all_to_all(void *p, const td_engine_call *call)
+{
+    group *g = p;
+    const int n = g->size;
+    request *r = request_new(call, 4 * (size_t)n);
+    if (!r)
+        return NULL;
+    void *from = lay_out(call, n, call->from, r->numbers), *to = lay_out(call, n, call->to, r->numbers + 2 * n);
+    return BEGUN(r, MPI_Ialltoallv_c, from, r->numbers, r->numbers + n, MPI_BYTE, to, r->numbers + 2 * n, r->numbers + 3 * n, MPI_BYTE, g->comm, &r->handle);
+}
+static void *send(void *p, const td_engine_call *call)
+{
+    group *g = p;
+    request *r = request_new(call, 0);
+    return !r ? NULL : BEGUN(r, MPI_Isend_c, call->from[0].data, call->from[0].count * size_of(call), MPI_BYTE, call->root, call->tag, g->comm, &r->handle);
+}
+static void *recv(void *p, const td_engine_call *call)
+{
+    group *g = p;
+    request *r = request_new(call, 0);
+    const int from = call->root < 0 ? MPI_ANY_SOURCE : call->root;
+    return !r ? NULL : BEGUN(r, MPI_Irecv_c, call->to[0].data, call->to[0].count * size_of(call), MPI_BYTE, from, call->tag, g->comm, &r->handle);
+}
+static void *barrier(void *p, const td_engine_call *call)
+{
+    group *g = p;
+    request *r = request_new(call, 0);
+    return !r ? NULL : BEGUN(r, MPI_Ibarrier, g->comm, &r->handle);
+}
+
+static int test(void *p, void *q, int *source)
+{
+    request *r = q;
+    int flag = 0;
+    MPI_Status status = {0};
+    (void)p;
+    if (mpi_check(MPI_Test(&r->handle, &flag, &status), "MPI_Test")) {
+        r->handle = MPI_REQUEST_NULL;
+        return -1;
+    }
+    if (!flag)
+        return 0;
+    *source = status.MPI_SOURCE;
+    if (r->by != 1)
+        mpi_scale(r->dtype, r->divided.data, r->divided.count, r->by);
+    request_free(r);
+    return 1;
+}
+
+/* Only a message that nobody has sent can be taken back; a collective can't, and goes on if the others come. */
+static int release(void *p, void *q)
+{
+    request *r = q;
+    (void)p;
+    if (r->handle != MPI_REQUEST_NULL)
+        return 0;
+    request_free(r);
+    return 1;
+}
+
+static const td_group_engine engine = {
+    .abi = TD_GROUP_ABI, .size = sizeof engine, .name = "mpi", .devices = 1 << TD_CPU, .open = open_group, .close = close_group,
+    .call = {[TD_ALL_REDUCE] = all_reduce, [TD_BROADCAST] = broadcast, [TD_REDUCE] = reduce, [TD_ALL_GATHER] = all_gather, [TD_GATHER] = gather,
+             [TD_SCATTER] = scatter, [TD_REDUCE_SCATTER] = reduce_scatter, [TD_ALL_TO_ALL] = all_to_all, [TD_SEND] = send, [TD_RECV] = recv,
+             [TD_BARRIER] = barrier},
+    .test = test, .release = release, .gone = gone, .crowded = crowded, .end = end,
+};
+
+__attribute__((constructor)) static void register_engine(void)
+{
+    if (td_group_register(&engine))
+        return;                 /* td_library_load reports what is recorded */
+}

@@ -1,0 +1,19 @@
+"""torch.distributed: processes that compute together, over MPI and NCCL.
+
+    import tede.distributed as dist
+    dist.init_process_group()               # under mpiexec -n 4, or python -m tede.distributed.run
+    dist.all_reduce(tensor)
+
+`distributed_c10d` has the groups and their calls, `rendezvous` how processes find each other, `_group` what a group is made of."""
+from tede._compat import fill as _fill
+from tede.distributed.distributed_c10d import *  # noqa: F403
+from tede.distributed.distributed_c10d import (  # noqa: F401
+    _all_gather_base, _coalescing_manager, _CoalescingManager, _reduce_scatter_base, _time_estimator, set_debug_level, set_debug_level_from_env)
+
+
+def is_available():
+    """Whether groups of processes are part of this package: they are."""
+    return True
+
+
+_fill(globals())
