@@ -46,7 +46,7 @@ SCOPE = {
     "private": r"FakeTensorDispatchCache|_addmm_activation|_lazy_clone|test_cow_|_storage_address|_current_graph_task"
                r"|TestCrossRefFunctionalization|kineto_results|event_tree|profiler\._utils|_pattern_matcher|TestExperimentalUtils|TestTorchTidyProfiler"
                r"|TestMemoryProfiler|TestDataFlow|TestIdentifyGradients|TestProfilerTree|_efficientzerotensor|_add_relu|simple_registry|_EnablePythonDispatcher|_IncludeDispatchKeyGuard"
-               r"|torch\.library\._impls|func_type_(cpp|python)|_fake_scan"
+               r"|torch\.library\._impls|func_type_(cpp|python)|_fake_scan|LazyGraphModule"
                r"|(torch\._|from _)(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher",
     "torchvision": r"torchvision",

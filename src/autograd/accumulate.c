@@ -116,23 +116,19 @@ static bool has_strides_of(const td_tensor *x, const td_tensor *leaf)
     return true;
 }
 
-/* The first gradient of a leaf where a graph is made: a copy with the leaf's strides, and a history. */
+/* The first gradient of a leaf where a graph is made: a copy with the leaf's strides, and a history, a CopyBackwards as in PyTorch. */
 static td_tensor *adopt_with_graph(const td_tensor *leaf, td_tensor *x)
 {
-    td_tensor *copy = td_need_clone(x);
-    if (!copy || td_tensor_is_hollow(x) || td_has_layout(x) || (x->flags | leaf->flags) & TD_FLAG_PYTHON ||
+    if (td_tensor_is_hollow(x) || td_has_layout(x) || (x->flags | leaf->flags) & TD_FLAG_PYTHON ||
         !td_same_sizes(x->ndim, x->sizes, leaf->ndim, leaf->sizes))
-        return copy;
+        return td_need_clone(x);
     int64_t plain[TD_MAX_DIMS];
     const int64_t *wanted = leaf->strides;
     if (!(leaf->flags & TD_FLAG_NON_OVERLAPPING)) {
         td_contiguous_strides(leaf->ndim, leaf->sizes, plain);
         wanted = plain;
     }
-    if (!memcmp(copy->strides, wanted, sizeof *wanted * (size_t)x->ndim))
-        return copy;
-    td_tensor_release(copy);
-    copy = td_need_zeros(leaf->ndim, leaf->sizes, wanted, x->dtype, x->device);
+    td_tensor *copy = td_need_zeros(leaf->ndim, leaf->sizes, wanted, x->dtype, x->device);
     if (copy && td_need_copy_(copy, x) == 0)
         return copy;
     td_tensor_release(copy);

@@ -193,3 +193,12 @@ def test_the_list_for_devices_is_that_for_cuda():
     for name in expected.keys() - BELOW:
         policy = tede._C._op_traits(f"aten::{name}")["autocast"]
         assert (policy or "").rpartition("devices: ")[2] == expected[name], name
+
+
+@pytest.mark.parametrize("kind, given", [("RNN", "bfloat16"), ("LSTM", "bfloat16"), ("GRU", "float32")])
+def test_recurrent_layers_take_inputs_of_another_dtype(lib, kind, given):
+    layer = getattr(lib.nn, kind)(4, 3).to(lib.bfloat16)
+    with pytest.raises(ValueError, match="does not match weight dtype"):
+        layer(lib.rand(2, 1, 4))
+    with lib.amp.autocast("cpu"):
+        assert layer(lib.rand(2, 1, 4))[0].dtype is getattr(lib, given)

@@ -485,3 +485,28 @@ def test_what_comes_back_as_it_is_keeps_its_class(lib):
             return super().__torch_function__(func, types, args, kwargs)
     with pytest.raises(KeyError, match="refused"):
         Same.apply(lib.ones(2).as_subclass(Refusing), lib.ones(2))
+
+
+def test_gradcheck_of_a_batch_of_directions_calls_jvp(lib):
+    calls = []
+
+    class Own(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x.clone(), y.clone()
+
+        @staticmethod
+        def jvp(ctx, x_t, y_t):
+            calls.append(x_t.shape)
+            return x_t, y_t
+    x, y = (lib.rand(1, dtype=lib.double, requires_grad=True) for _ in range(2))
+    assert lib.autograd.gradcheck(Own.apply, (x, y), check_forward_ad=True, check_undefined_grad=False, check_backward_ad=False,
+                                  check_batched_grad=False, check_batched_forward_grad=True)
+    assert len(calls) == 8 and set(calls) == {(1,)}        # of each operand: the slope, a batch, and its two directions one by one
+
+
+def test_the_first_gradient_with_a_graph_is_a_copy(lib):
+    x = lib.rand(3, requires_grad=True)
+    (x * x).sum().backward(create_graph=True)
+    assert x.grad.grad_fn.name() == "CopyBackwards" and x.grad.grad_fn.next_functions[0][0] is None
+    assert lib.autograd.grad(x.grad.sum(), x)[0].tolist() == [2, 2, 2]

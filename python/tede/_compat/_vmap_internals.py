@@ -3,6 +3,7 @@ counted from the front, results that are a tensor or a tuple of them."""
 import warnings
 
 from tede import Tensor
+from tede.autograd.function import older_levels
 from tede.func import _vmap as steps
 from tede.func._levels import VMAP, level
 from tede.utils._pytree import _broadcast_to_and_flatten, tree_flatten
@@ -47,7 +48,11 @@ def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):
         _check_in_dims(in_dims, args, name)
         size, dims, flat, spec = steps._process_batched_inputs(in_dims, args, func)
         with level(VMAP, size, steps.RANDOMNESS["error"]) as number:
-            outputs = func(*steps._create_batched_inputs(dims, flat, number, spec))
+            older_levels.add(number)
+            try:
+                outputs = func(*steps._create_batched_inputs(dims, flat, number, spec))
+            finally:
+                older_levels.discard(number)
             if not allow_none_pass_through:
                 _check_outputs(outputs, name)
             listed = outputs if isinstance(outputs, tuple) else (outputs,)

@@ -3,6 +3,7 @@ from collections import namedtuple
 
 from tede import _C
 from tede._C import Tensor
+from tede.autograd import function
 from tede.autograd.function import _dual_levels
 
 __all__ = ["UnpackedDualTensor", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual", "dual_level"]
@@ -72,6 +73,9 @@ def unpack_dual(tensor, *, level=None):
         parts = _C._transform_below(unpack_dual, value)
         return UnpackedDualTensor(*(x if x is None else _C._transform_wrap(x, dim) for x in parts))
     return UnpackedDualTensor(*_C._unpack_dual(tensor))
+
+
+function.older_duals = unpack_dual, make_dual
 
 
 class dual_level:

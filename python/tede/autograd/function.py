@@ -93,10 +93,12 @@ class Function(FunctionCtx):
         elif kwargs:
             args, kwargs = _place(cls.forward, args, kwargs)
         level = _C._transform_level()
-        if level and not getattr(cls, "_tede_lowered", False):
+        if level and level not in older_levels and not getattr(cls, "_tede_lowered", False):
             return at_level(cls, args, kwargs)
-        if (_dual_levels or level) and any(isinstance(x, _C.Tensor) and _C._unpack_dual(x)[1] is not None for x in args):
-            return _apply_dual(cls, args, kwargs, split)
+        if _dual_levels or level:
+            unpack, make = older_duals if level in older_levels else (_C._unpack_dual, _C._make_dual)
+            if any(isinstance(x, _C.Tensor) and unpack(x)[1] is not None for x in args):
+                return _apply_dual(cls, args, kwargs, split, unpack, make)
         return cls._tede_record(_C._FunctionContext(), args, kwargs, split)
 
     @classmethod
@@ -115,18 +117,20 @@ class Function(FunctionCtx):
 
 
 _dual_levels = []       # of autograd.forward_ad
+older_levels = set()    # of tede._vmap_internals, whose members a Function takes as they are
+older_duals = None      # unpack_dual and make_dual of autograd.forward_ad, which know of members' tangents
 at_level = None         # apply inside transformed functions; tede.func, which alone makes levels, puts it here
 
 
-def _apply_dual(cls, args, kwargs, split):
+def _apply_dual(cls, args, kwargs, split, unpack, make):
     """apply of dual numbers: forward sees them without their tangents, and jvp makes the results' tangents.
 
     At a level these are what they were made of, for forward mode stays on for levels further out."""
     context = _C._FunctionContext()
-    tangents = [_C._unpack_dual(x)[1] if isinstance(x, _C.Tensor) else None for x in args]
+    tangents = [unpack(x)[1] if isinstance(x, _C.Tensor) else None for x in args]
     at_level, originals = bool(_C._transform_level()), args
     if at_level:
-        args = tuple(x if t is None else _C._unpack_dual(x)[0] for x, t in zip(args, tangents))
+        args = tuple(x if t is None else unpack(x)[0] for x, t in zip(args, tangents))
     before = _C._set_forward_enabled(at_level)
     try:
         results = cls._tede_record(context, args, kwargs, split)
@@ -147,18 +151,18 @@ def _apply_dual(cls, args, kwargs, split):
                 raise RuntimeError(f"Function's jvp returned a gradient at position {i}, but the corresponding forward output is not a "
                                    "differentiable Tensor. You should return None at that position instead.")
             _check_tangent(x, t, args, given, versions)
-    duals = tuple(_dual(x, t, args, originals) for x, t in zip(listed, made))
+    duals = tuple(_dual(x, t, args, originals, make) for x, t in zip(listed, made))
     return duals if several else duals[0]
 
 
-def _dual(result, tangent, args, originals):
+def _dual(result, tangent, args, originals, make):
     """A result with its tangent; one that is an operand, written to, is the operand itself."""
     for x, original in zip(args, originals):
         if result is x and isinstance(x, _C.Tensor):
             if tangent is not None:
                 _C._set_tangent(original, tangent)
             return original
-    return result if tangent is None else _C._make_dual(result, tangent)
+    return result if tangent is None else make(result, tangent)
 
 
 def _check_tangent(result, tangent, args, given, versions):

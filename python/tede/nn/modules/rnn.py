@@ -110,7 +110,7 @@ class RNNBase(Module):
 
     def check_input(self, input, batch_sizes):
         dtype = getattr(self, self._all_weights[0][0]).dtype
-        if input.dtype != dtype:
+        if input.dtype != dtype and not T.is_autocast_enabled(input.device.type):
             raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). Convert input: "
                              f"input.to({dtype}), or convert model: model.to({input.dtype})")
         rank = 2 if batch_sizes is not None else 3
