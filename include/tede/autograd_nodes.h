@@ -76,6 +76,10 @@ TD_API void td_renew_accumulator(td_tensor *x);
 TD_API const char *td_tensor_name(const td_tensor *x);   /* x.name; NULL if it has none */
 TD_API int         td_tensor_set_name(td_tensor *x, const char *name) TD_MUST_USE;
 
+/* Calls found(context, leaf) for each leaf that requires a gradient and that gradients of the given tensors flow to (TD_NONE members are
+ * passed over), once; the order isn't said. Ends early with -1 if found() does. */
+TD_API int td_graph_leaves(int n, td_tensor *const *outputs, int (*found)(void *context, td_tensor *leaf), void *context) TD_MUST_USE;
+
 /* ---- hooks -----------------------------------------------------------------------------------------------------
  *
  * At a node run, in this order: tensor hooks on its results, retained gradients, captured gradients (td_autograd_grad),

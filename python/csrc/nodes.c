@@ -386,8 +386,40 @@ static PyObject *has_context(PyObject *m, PyObject *node)
     td_node *n = td_py_node_of(node);
     return n ? PyBool_FromLong(td_py_context_of(n) != NULL) : NULL;
 }
+static int add_leaf(void *set, td_tensor *leaf)
+{
+    TD_PY_AUTO PyObject *o = td_py_wrap_borrowed(leaf);
+    TD_PY_AUTO PyObject *id = o ? PyLong_FromVoidPtr(o) : NULL;
+    return !id || PySet_Add(set, id) < 0 ? td_py_capture() : 0;
+}
+
+/* By address, as tensors aren't compared: a wrapper that nobody else holds dies here, and is nobody's parameter. */
+static PyObject *graph_leaves(PyObject *m, PyObject *outputs)
+{
+    (void)m;
+    TD_PY_AUTO PyObject *list = PySequence_Fast(outputs, "a list of tensors was expected");
+    TD_PY_AUTO PyObject *set = list ? PySet_New(NULL) : NULL;
+    const Py_ssize_t n = list ? PySequence_Fast_GET_SIZE(list) : 0;
+    td_tensor **tensors = set ? PyMem_Malloc(sizeof *tensors * ((size_t)n + 1)) : NULL;
+    if (!tensors)
+        return set ? PyErr_NoMemory() : NULL;
+    int status = 0;
+    for (Py_ssize_t i = 0; i < n && status == 0; i++) {
+        PyObject *o = PySequence_Fast_GET_ITEM(list, i);
+        if (td_py_is_tensor(o))
+            tensors[i] = td_py_x(o);
+        else
+            status = PyErr_Format(PyExc_TypeError, "a list of tensors was expected, not of %s", Py_TYPE(o)->tp_name), -1;
+    }
+    if (status == 0 && td_graph_leaves((int)n, tensors, add_leaf, set) != 0)
+        status = (td_py_raise(), -1);
+    PyMem_Free(tensors);
+    return status ? NULL : Py_NewRef(set);
+}
+
 static PyMethodDef functions[] = {
     {"_node_class", node_class, METH_O, NULL},
+    {"_graph_leaves", graph_leaves, METH_O, "The ids of the leaves that gradients of these tensors flow to."},
     {"_has_context", has_context, METH_O, "Whether a Function made this node."},
     {NULL},
 };

@@ -167,6 +167,33 @@ int td_task_discover(td_task *task)
     return 0;
 }
 
+/* The search of a pass that is never run. */
+int td_graph_leaves(int n, td_tensor *const *outputs, int (*found)(void *context, td_tensor *leaf), void *context)
+{
+    td_task task;
+    int status = 0;
+    td_task_init(&task);
+    for (int i = 0; i < n && status == 0; i++) {
+        td_edge edge = {0};
+        if (!outputs[i])
+            status = -1;
+        if (!outputs[i] || outputs[i] == TD_NONE || !td_requires_grad(outputs[i]))
+            continue;
+        status = td_gradient_edge(outputs[i], &edge);
+        if (status == 0 && edge.node && td_task_add(&task, edge.node) == UINT32_MAX)
+            status = -1;
+        td_node_release(edge.node);                 /* the output holds it */
+    }
+    if (status == 0)
+        status = td_task_discover(&task);
+    for (uint32_t i = 0; i < task.n_entries && status == 0; i++) {
+        td_tensor *leaf = td_node_variable(task.entries[i].node);
+        status = leaf ? found(context, leaf) : 0;
+    }
+    td_task_free(&task);
+    return status;
+}
+
 /* A topological order, in which every node comes before those it leads to (A. B. Kahn, 1962, "Topological sorting of
  * large networks"); then from the back, a node is needed if one that it leads to is needed or captured. No recursion,
  * for graphs may be chains of a million nodes. */

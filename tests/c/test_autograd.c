@@ -203,3 +203,32 @@ TD_TEST(a_leaf_s_gradient_has_its_strides)
     CHECK_EQ(td_tensor_strides(td_grad(x))[0], 1);
     CHECK_EQ(td_tensor_strides(td_grad(x))[1], 3);
 }
+
+/* ---- the leaves below some tensors */
+
+static int count_leaf(void *context, td_tensor *leaf)
+{
+    td_tensor **wanted = context;
+    for (int i = 0; i < 3; i++)
+        if (wanted[i] == leaf) {
+            wanted[i] = NULL;
+            return 0;
+        }
+    return td_error(TD_E_RUNTIME, "a leaf that isn't there, or twice");
+}
+
+TD_TEST(the_leaves_of_a_graph_are_found_once)
+{
+    AUTO a = LEAF(1, 2);
+    AUTO b = LEAF(3, 4);
+    AUTO unused = LEAF(5, 6);
+    AUTO plain = VECTOR(TD_F64, false, 7, 8);
+    AUTO product = td_mul(a, a);
+    AUTO sum = td_add(product, plain);
+    AUTO other = td_mul(sum, a);
+    td_tensor *wanted[] = {a, b, unused};
+    CHECK_EQ(td_graph_leaves(5, (td_tensor *[]){sum, other, b, plain, TD_NONE}, count_leaf, wanted), 0);
+    CHECK(!wanted[0] && !wanted[1] && wanted[2] == unused);
+    CHECK_FAILS(td_graph_leaves(1, (td_tensor *[]){b}, count_leaf, wanted), TD_E_RUNTIME, "a leaf that isn't there");
+    CHECK_EQ(td_graph_leaves(0, NULL, count_leaf, wanted), 0);
+}
