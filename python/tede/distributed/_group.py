@@ -596,8 +596,9 @@ class EngineBackend(Backend):
 
         def finish():
             whole = tede.sparse_coo_tensor(tede.cat(indices, 1), tede.cat(values), mine.shape).coalesce()
-            for tensor in tensors:
-                tensor.detach().copy_(whole)
+            with tede.no_grad():
+                for tensor in tensors:      # a detached alias would keep its own number of elements
+                    tensor.copy_(whole)
         return ManyWork(works, tensors, finish)
 
     def allreduce_coalesced(self, tensors, opts=None):
