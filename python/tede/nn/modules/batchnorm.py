@@ -1,4 +1,5 @@
 """Batch normalisation, and what instance normalisation shares with it."""
+import sys
 
 from .. import functional as F
 from .. import init
@@ -169,6 +170,28 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def forward(self, input):
+        group = self._group() if self.training else None
+        if group is None or group.size() == 1:
+            return super().forward(input)
+        from ._sync_batchnorm import SyncBatchNormFunction
+        self._check_input_dim(input)
+        mean = var = None
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.track_running_stats:
+            mean, var = self.running_mean, self.running_var
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)
+        return SyncBatchNormFunction.apply(input, self.weight, self.bias, mean, var, self.eps, momentum, group)
+
+    def _group(self):
+        """The processes that share statistics; None where this is the only one."""
+        distributed = sys.modules.get("tede.distributed")       # not loaded: no group has been made
+        if distributed is None or not distributed.is_initialized():
+            return None
+        return self.process_group or distributed.group.WORLD
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):

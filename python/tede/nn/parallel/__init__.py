@@ -1,7 +1,6 @@
-"""Models over several devices. There is one device so far, so this is what PyTorch does where it finds no other."""
+"""Models over several processes (DistributedDataParallel), and over several devices of one, which is what PyTorch does where it finds no other."""
 from ._scatter import gather, scatter, scatter_kwargs  # noqa: F401
 from .data_parallel import DataParallel, data_parallel
-from .distributed import DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
 
@@ -19,3 +18,12 @@ def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
         if given is not None and len(modules) != len(given):
             raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of {name} {len(given)}")
     raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+def __getattr__(name):
+    if name in ("DistributedDataParallel", "distributed"):      # loads the process groups, which most programs don't need
+        from importlib import import_module
+        module = import_module(".distributed", __name__)
+        globals()["DistributedDataParallel"] = module.DistributedDataParallel
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

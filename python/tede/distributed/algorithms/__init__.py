@@ -1,0 +1,2 @@
+"""Algorithms over process groups."""
+from .join import Join, Joinable, JoinHook  # noqa: F401
