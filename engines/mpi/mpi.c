@@ -202,7 +202,10 @@ static int begin_world(const td_group_options *options)
     world.launched = !options->address;
     prepare(options);
     world.broken = true;
-    if (in_time(begin, &b, sizeof b, options->timeout, false, "processes to begin with MPI"))
+    const int status = in_time(begin, &b, sizeof b, options->timeout, false, "processes to begin with MPI");
+    if (options->address)       /* programs that this one starts aren't ranks */
+        unsetenv("PMI_PORT"), unsetenv("PMI_ID"), unsetenv("PMI_RANK"), unsetenv("PMI_SIZE");
+    if (status)
         return -1;
     if (b.provided < MPI_THREAD_MULTIPLE)
         return td_error(TD_E_RUNTIME, "this MPI can't be called by several threads (it provides %d)", b.provided);

@@ -99,8 +99,8 @@ typedef struct td_group_engine {
 TD_API int td_group_register(const td_group_engine *engine);
 /* Whether an engine of the name is there, loaded from the folder tede/ beside this library if need be.  No error is recorded. */
 TD_API bool td_group_engine_there(const char *name);
-/* Ends all engines: what a program does last. */
-TD_API void td_group_end(void);
+/* Ends all engines: what a program does last.  It waits for the others where a launcher demands it, unless this process has `failed`. */
+TD_API void td_group_end(bool failed);
 
 /* ---- groups */
 

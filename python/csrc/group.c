@@ -268,17 +268,20 @@ static PyObject *engine_there(PyObject *m, PyObject *o)
     const char *name = PyUnicode_AsUTF8(o);
     return name ? PyBool_FromLong(td_group_engine_there(name)) : NULL;
 }
-static PyObject *end(PyObject *m, PyObject *unused)
+static PyObject *end(PyObject *m, PyObject *o)
 {
-    (void)m, (void)unused;
+    (void)m;
+    const int failed = PyObject_IsTrue(o);
+    if (failed < 0)
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
-    td_group_end();
+    td_group_end(failed);
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }
 static PyMethodDef functions[] = {
     {"_group_engine_there", engine_there, METH_O, "Whether there is an engine of a name, which moves numbers between processes."},
-    {"_group_end", end, METH_NOARGS, "End all engines: what a program does last."},
+    {"_group_end", end, METH_O, "End all engines, without waiting for the others if this process has failed: what a program does last."},
     {NULL},
 };
 int td_py_group_init(PyObject *module)

@@ -91,12 +91,12 @@ bool td_group_engine_there(const char *name)
     return there;
 }
 
-void td_group_end(void)
+void td_group_end(bool failed)
 {
-    const bool left = td_work_end();
+    failed |= td_work_end();
     for (int i = 0; i < MOST_ENGINES; i++)
         if (engines[i] && engines[i]->end)
-            engines[i]->end(left || __atomic_load_n(&any_failed, __ATOMIC_RELAXED));
+            engines[i]->end(failed || __atomic_load_n(&any_failed, __ATOMIC_RELAXED));
 }
 
 /* ---- groups */

@@ -4,14 +4,15 @@
  * is fastest: nothing has to be woken.  For work that goes on while the program computes there is a thread; it sleeps while there is none, and asks
  * less often while somebody waits, since that moves all requests.
  *
- * A wait asks at once and again for some microseconds, then gives up the core between two questions, then sleeps between them.  Where more ranks are on
- * the machine than it has cores, asking again only keeps the others from answering, so the core is given up from the start. */
+ * A wait asks at once and again for some microseconds, then sleeps between two questions, at first as shortly as the kernel can.  Where more ranks are on
+ * the machine than it has cores, asking again only keeps the others from answering, so it sleeps from the start.  It doesn't yield: who yields comes
+ * after all others that want the core, where one that has slept comes before them. */
 #include "group/group.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <tede/kernel.h>
 #include <time.h>
 
@@ -19,7 +20,8 @@
 #define MS 1000000LL
 enum { ASK_GONE = 5 };                  /* milliseconds between two looks at whether a rank's process has ended, and at the caller's check */
 #define SPINS     (50 * US)             /* how long a wait asks without a pause, */
-#define YIELDS    (2 * MS)              /* and how long it only yields */
+#define NAPS      (2 * MS)              /* and how long it sleeps as shortly as it can */
+#define NAP       (1 * US)
 #define GRACE     (250 * MS)            /* what a rank has sent before its end arrives within it */
 
 int64_t td_group_now(void)
@@ -218,7 +220,7 @@ int td_work_wait(td_work *work, double seconds, int (*check)(void *context), voi
     const int64_t start = td_group_now(), end = seconds > 0 ? start + (int64_t)(seconds * 1e9) : INT64_MAX;
     const int64_t spins = work->group->crowded ? 0 : SPINS;
     int64_t checked = start, pause = 20 * US;
-    int stopped = 0;
+    int stopped = 0, slack = 0;             /* by how much the kernel may prolong a thread's sleep; 0: not asked yet */
     __atomic_add_fetch(&waiting, 1, __ATOMIC_RELAXED);
     while (!(done = ask(work, false))) {
         const int64_t now = td_group_now(), waited = now - start;
@@ -236,11 +238,15 @@ int td_work_wait(td_work *work, double seconds, int (*check)(void *context), voi
             if ((stopped = check(context)))
                 break;
         }
-        if (waited < YIELDS)
-            sched_yield();
+        if (!slack && (slack = prctl(PR_GET_TIMERSLACK)) > 0)
+            prctl(PR_SET_TIMERSLACK, NAP);
+        if (waited < NAPS)
+            sleep_for(NAP);
         else
             sleep_for(pause), pause = pause < 200 * US ? pause + pause / 8 : pause;
     }
+    if (slack > 0)
+        prctl(PR_SET_TIMERSLACK, slack);
     __atomic_sub_fetch(&waiting, 1, __ATOMIC_RELAXED);
     return stopped ? -1 : done > 0 ? 0 : raise(work);
 }
@@ -313,6 +319,7 @@ int td_work_later(td_work *work)
     return running ? 0 : td_error(TD_E_RUNTIME, "%s: no thread could be started to move it on", td_collective_names[work->kind]);
 }
 
+/* What is done but hasn't been asked since isn't left. */
 bool td_work_end(void)
 {
     pthread_mutex_lock(&list_lock);
@@ -323,5 +330,6 @@ bool td_work_end(void)
     if (was)
         pthread_join(thread, NULL);
     running = stopping = false;
+    ask_all();
     return pending != NULL;
 }

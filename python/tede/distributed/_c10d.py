@@ -1,8 +1,8 @@
 """torch._C._distributed_c10d: the names that PyTorch's C++ has."""
 from tede.distributed._group import (  # noqa: F401
-    AllgatherOptions, AllreduceCoalescedOptions, AllreduceOptions, AllToAllOptions, Backend, BarrierOptions, BroadcastOptions, GatherOptions, OpType,
-    ProcessGroup, ReduceOp, ReduceOptions, ReduceScatterOptions, ScatterOptions, Work, _create_work_from_future, _make_nccl_premul_sum)
+    AllgatherOptions, AllreduceCoalescedOptions, AllreduceOptions, AllToAllOptions, Backend, BarrierOptions, BroadcastOptions, FakeProcessGroup, GatherOptions,
+    OpType, ProcessGroup, ReduceOp, ReduceOptions, ReduceScatterOptions, ScatterOptions, Work, _create_work_from_future, _make_nccl_premul_sum)
 from tede.distributed.constants import default_pg_timeout as _DEFAULT_PG_TIMEOUT  # noqa: F401
 from tede.distributed.distributed_c10d import (  # noqa: F401
-    DebugLevel, _register_process_group, _resolve_process_group, _unregister_all_process_groups, _unregister_process_group, get_debug_level,
+    DebugLevel, ProcessGroupGloo, _register_process_group, _resolve_process_group, _unregister_all_process_groups, _unregister_process_group, get_debug_level,
     set_debug_level, set_debug_level_from_env)

@@ -51,12 +51,10 @@ class Backend(str):
     @classmethod
     def register_backend(cls, name, func, extended_api=False, devices=None):
         """Let groups of this name be made by func(store, rank, size, timeout), or, with extended_api, by func(options, backend options)."""
-        if hasattr(cls, name.upper()) and name != Backend.FAKE and name.upper() in cls.__dict__ and name.lower() in cls._plugins:
+        if name.lower() != cls.FAKE and hasattr(cls, name.upper()):
             raise AssertionError(f"{name.upper()} c10d backend already exist")
-        if name.upper() in cls._plugins:
+        if name.upper() in cls._plugins and name.lower() != cls.FAKE:
             raise AssertionError(f"{name.upper()} c10d backend creator function already exist")
-        if name.lower() in (cls.GLOO, cls.NCCL, cls.MPI, cls.UCC, cls.XCCL):
-            raise AssertionError(f"{name.upper()} c10d backend already exist")
         setattr(cls, name.upper(), name.lower())
         if name.lower() not in cls.backend_list:
             cls.backend_list.append(name.lower())
@@ -67,6 +65,10 @@ class Backend(str):
         cls.backend_type_map[name.lower()] = ProcessGroup.BackendType.CUSTOM
         cls.backend_capability[name.lower()] = devices
         cls._plugins[name.upper()] = cls._BackendPlugin(func, extended_api)
+
+
+# Groups whose calls do nothing, as tests of what is made of groups use them.
+Backend._plugins["FAKE"] = Backend._BackendPlugin(lambda store, rank, size, timeout: _base.FakeProcessGroup(rank, size), False)
 
 
 class BackendConfig:
@@ -440,7 +442,50 @@ def _begin_launched(engine, timeout):
 
 
 def _serve(store, rank, size):
-    raise NotImplementedError("processes that no launcher of MPI's has started can't find each other yet; use mpiexec")
+    """Rank 0 serves what processes that no launcher has started ask to find each other (PMI); where, it says through the store."""
+    if rank == 0:
+        server = _C._PMIServer(size)
+        _servers.append(server)
+        store.set("engine/address", f"{_host_of(store)}:{server.port}")
+    return store.get("engine/address").decode()
+
+
+def _host_of(store):
+    """This host's name, as others know it: rank 0 serves a TCPStore, too."""
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    return getattr(store, "host", None) or os.environ.get("MASTER_ADDR", "127.0.0.1")
+
+
+class ProcessGroupGloo(EngineBackend):
+    """The backend of CPUs by PyTorch's name, made directly over a store."""
+
+    class Device:
+        """Gloo's devices are networks; MPI chooses one itself."""
+
+        def __init__(self, hostname="", interface="", lazy_init=False):
+            self.hostname, self.interface = hostname, interface
+
+    class _Options(_base.BackendOptions):
+        def __init__(self):
+            super().__init__("gloo")
+            self._devices, self._threads = [], 2
+
+    Options = _Options
+
+    @staticmethod
+    def create_device(hostname="", interface="", lazy_init=False):
+        return ProcessGroupGloo.Device(hostname, interface, lazy_init)
+
+    create_default_device = create_device
+
+    def __init__(self, store, rank, size, options=None, timeout=None):
+        if isinstance(options, timedelta):
+            options, timeout = None, options
+        timeout = timeout or (options._timeout if options is not None else default_pg_timeout)
+        made, _ = _engine_group("mpi", "gloo", rank, size, store, timeout.total_seconds())
+        super().__init__(made, "gloo", options)
+        _end_with_the_program()
 
 
 def _new_backend(name, backend_name, device, rank, size, store, timeout, options, ranks, places):
@@ -461,7 +506,10 @@ def _new_backend(name, backend_name, device, rank, size, store, timeout, options
     made, places = _engine_group(engine, f"{name}/{device}", rank, size, store, timeout.total_seconds(), places)
     if options is not None and hasattr(options, "_timeout"):
         made.timeout = timeout.total_seconds()
-    return EngineBackend(made, backend_name, options), places
+    kind = ProcessGroupGloo if backend_name == Backend.GLOO else EngineBackend
+    backend = kind.__new__(kind)
+    EngineBackend.__init__(backend, made, backend_name, options)
+    return backend, places
 
 
 def _prefix(prefix, store):
@@ -600,7 +648,8 @@ _at_exit = []
 def _end_with_the_program():
     if not _at_exit:
         import atexit
-        _at_exit.append(atexit.register(_C._group_end))
+        import sys
+        _at_exit.append(atexit.register(lambda: _C._group_end(hasattr(sys, "last_type"))))       # what no handler has caught
 
 
 def destroy_process_group(group=None):
@@ -1415,4 +1464,4 @@ __all__ = [
     "AllreduceCoalescedOptions", "AllreduceOptions", "AllToAllOptions", "BarrierOptions", "BroadcastOptions", "GatherOptions", "GroupName", "ProcessGroup",
     "ReduceOp", "ReduceOptions", "ReduceScatterOptions", "ScatterOptions", "DebugLevel", "get_debug_level", "Work", "default_pg_timeout", "get_group_rank",
     "get_global_rank", "get_process_group_ranks", "reduce_op", "all_gather_single", "all_gather_into_tensor", "reduce_scatter_single",
-    "reduce_scatter_tensor", "get_node_local_rank", "split_group", "shrink_group"]
+    "reduce_scatter_tensor", "get_node_local_rank", "split_group", "shrink_group", "ProcessGroupGloo"]
