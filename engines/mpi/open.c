@@ -1,7 +1,8 @@
 /* Finds MPI and looks its functions up.
  *
- * $TEDE_MPI names a file, and then no other is tried.  Else come the folders lib/ of Python's environments, where the wheel mpich puts it (they are two
- * above the packages' folders, which td_search_path() has), then the loader's own. */
+ * $TEDE_MPI names a file, and then no other is tried.  Else come the folders lib/ of Python's environments, where the wheel mpich puts it: they are two
+ * above the packages' folders, which td_search_path() has, and five above this file in a package, which is how a C program finds it.  Then come the
+ * loader's own. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -30,6 +31,10 @@ static void *find(char *file, size_t room)
         if (snprintf(file, room, "%.*s/../../%s", (int)(end - folder), folder, name) < (int)room)
             library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     }
+    Dl_info self;
+    const char *slash = !library && dladdr(&opened, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
+    if (slash && snprintf(file, room, "%.*s/../../../../../%s", (int)(slash - self.dli_fname), self.dli_fname, name) < (int)room)
+        library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         snprintf(file, room, "%s", name), library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     return library;
