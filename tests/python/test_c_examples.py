@@ -58,6 +58,21 @@ def test_the_spirals_are_learned(program):
     assert sum(set(line) <= set(".o#") for line in lines) == 21
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_processes_train_one_model(program, ranks):
+    launcher = shutil.which("mpiexec", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]))
+    if not launcher:
+        pytest.skip("no mpiexec")
+    done = subprocess.run([launcher, "-n", str(ranks), program("data_parallel")], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, *steps, last = done.stdout.splitlines()
+    assert first.startswith(f"{ranks} ranks: gradients differ") and float(first.split()[-1]) < 1e-6
+    losses = [float(line.split()[-1]) for line in steps]
+    assert len(losses) == 5 and losses[-1] < 0.3 * losses[0]
+    assert last == "all ranks have the same parameters"
+
+
 def test_an_operator_from_outside(program):
     done = subprocess.run([program("operator")], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
