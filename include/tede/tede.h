@@ -19,6 +19,7 @@
 #include <tede/random.h>
 #include <tede/safetensors.h>
 #include <tede/spec.h>
+#include <tede/store.h>
 #include <tede/tensor.h>
 #include <tede/trace.h>
 #include <tede/zip.h>

@@ -19,6 +19,7 @@
  *   scalar.c         number conversion                                 signature.c    PyTorch's TypeErrors
  *   nnmodule.c       the base of nn.Module                               watch.c        what happens on a thread
  *   environment.c    default device, autocast, the package's name      archive.c      checkpoints' archives, NumPy's files
+ *   store.c          stores of tede.distributed
  *   dlpack.c, generator.c, storage.c, module.c  */
 #ifndef TEDE_BINDING_H
 #define TEDE_BINDING_H
@@ -162,6 +163,9 @@ int td_py_storage_init(PyObject *module);
 int td_py_safetensors_init(PyObject *module);             /* safetensors.c */
 int td_py_gguf_init(PyObject *module);                    /* gguf.c */
 int td_py_archive_init(PyObject *module);                 /* archive.c */
+int td_py_store_init(PyObject *module);                   /* store.c */
+/* The store of a Store object, which may be one that Python implements: a new reference, NULL with an exception. */
+struct td_store *td_py_store_of(PyObject *o);
 int td_py_nnmodule_init(PyObject *module);                /* nnmodule.c */
 int td_py_watch_init(PyObject *module);                   /* watch.c */
 

@@ -4,12 +4,18 @@
  * and hung on the core's error as its foreign object. When the core gives up, it comes out again as it was. */
 #include "binding.h"
 #include <stdatomic.h>
+#include <tede/wait.h>
 
 PyObject *td_py_OutOfMemoryError;
 static PyObject *lin_alg_error;
+/* tede.distributed's errors, by code from TD_E_DIST on. */
+enum { DIST_ERRORS = TD_E_DIST_QUEUE - TD_E_DIST + 1 };
+static PyObject *dist_errors[DIST_ERRORS];
 
 static PyObject *class_of(td_code code)
 {
+    if (code >= TD_E_DIST && code <= TD_E_DIST_QUEUE)
+        return dist_errors[code - TD_E_DIST];
     switch (code) {
     case TD_E_VALUE: return PyExc_ValueError;
     case TD_E_TYPE: return PyExc_TypeError;
@@ -109,9 +115,42 @@ static int warn(const char *message, void *context)
     return status;
 }
 
+/* Ctrl-C, and signal handlers that raise. They run on the main thread; on others this finds nothing. */
+static int interrupted(void *context)
+{
+    (void)context;
+    if (!Py_IsInitialized())
+        return 0;
+    PyGILState_STATE state = PyGILState_Ensure();
+    int status = PyErr_CheckSignals() ? td_py_capture() : 0;
+    PyGILState_Release(state);
+    return status;
+}
+
+static int make_dist_errors(PyObject *module)
+{
+    static const struct { const char *name, *doc; int base; } made[DIST_ERRORS] = {
+        {"tede.distributed.DistError", "What goes wrong between processes.", -1},
+        {"tede.distributed.DistBackendError", "An engine of process groups reports an error.", 0},
+        {"tede.distributed.DistNetworkError", "A connection can't be made, or breaks.", 0},
+        {"tede.distributed.DistStoreError", "A store reports an error: a wait took too long, say.", 0},
+        {"tede.distributed.QueueEmptyError", "A store's queue is empty.", TD_E_DIST_STORE - TD_E_DIST},
+    };
+    for (int i = 0; i < DIST_ERRORS; i++) {
+        PyObject *base = made[i].base < 0 ? PyExc_RuntimeError : dist_errors[made[i].base];
+        dist_errors[i] = PyErr_NewExceptionWithDoc(made[i].name, made[i].doc, base, NULL);
+        if (!dist_errors[i] || PyModule_AddObjectRef(module, strrchr(made[i].name, '.') + 1, dist_errors[i]) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int td_py_errors_init(PyObject *module)
 {
     td_set_warning_handler(warn, NULL);
+    td_set_interrupt_handler(interrupted, NULL);
+    if (make_dist_errors(module) != 0)
+        return -1;
     td_py_OutOfMemoryError = PyErr_NewExceptionWithDoc(
         "tede.OutOfMemoryError", "There is no memory for a tensor's elements.", PyExc_RuntimeError, NULL);
     lin_alg_error = PyErr_NewExceptionWithDoc("torch._C._LinAlgError", "A matrix is singular, not positive-definite, or an algorithm "

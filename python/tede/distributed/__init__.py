@@ -6,6 +6,7 @@
 
 `distributed_c10d` has the groups and their calls, `rendezvous` how processes find each other, `_group` what a group is made of."""
 from tede._compat import fill as _fill
+from tede.distributed._stores import *  # noqa: F403
 from tede.distributed.distributed_c10d import *  # noqa: F403
 from tede.distributed.distributed_c10d import (  # noqa: F401
     _all_gather_base, _coalescing_manager, _CoalescingManager, _rank_not_in_group, _reduce_scatter_base, _time_estimator, set_debug_level,
