@@ -149,6 +149,23 @@ static int count_cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+/* MPICH shares memory on a machine by a file, which it removes at its end, and so leaves behind where a process is killed. All have it by now, and no later
+ * communicator opens it again. */
+static void remove_files(void)
+{
+    char line[4352];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps)) {
+        char *path = strstr(line, "/dev/shm/mpich_shm_");
+        if (path) {
+            path[strcspn(path, "\n ")] = 0;
+            unlink(path);
+        }
+    }
+    if (maps)
+        fclose(maps);
+}
+
 typedef struct beginning { int provided, rank, size; place *places; } beginning;
 static int begin(void *p)
 {
@@ -162,7 +179,10 @@ static int begin(void *p)
     b->places = malloc(sizeof own * (size_t)b->size);
     if (!b->places)
         return td_error(TD_E_MEMORY, "no memory for the places of %d processes", b->size);
-    return mpi_check(MPI_Allgather(&own, (int)sizeof own, MPI_BYTE, b->places, (int)sizeof own, MPI_BYTE, MPI_COMM_WORLD), "MPI_Allgather");
+    if (mpi_check(MPI_Allgather(&own, (int)sizeof own, MPI_BYTE, b->places, (int)sizeof own, MPI_BYTE, MPI_COMM_WORLD), "MPI_Allgather"))
+        return -1;
+    remove_files();
+    return 0;
 }
 
 /* What the library reads when it begins. Waits inside of it spin, unless they are asked to yield; and the provider shm of libfabric, which MPICH doesn't

@@ -4,12 +4,13 @@
  * the others after a barrier.  There is one namespace, and nothing is spawned. */
 #include <stdio.h>
 #include <stdarg.h>
+#include <time.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "group/loop.h"
 #include "group/table.h"
 
 enum { MOST_LINE = 8192, MOST_KEY = 256, MOST_VALUE = 4096 };
-#define NAMESPACE "tede"
 
 typedef struct process {
     peer peer;
@@ -18,6 +19,7 @@ typedef struct process {
 
 struct td_pmi {
     int   size;
+    char  name[64];             /* of the namespace: MPICH names memory that it shares after it, so no two servers have the same */
     loop  loop;
     table data;
 };
@@ -106,7 +108,7 @@ static int answer(td_pmi *s, process *p, text line)
     if (is(command, "get_appnum"))
         return say(p, "cmd=appnum rc=0 appnum=0\n");
     if (is(command, "get_my_kvsname"))
-        return say(p, "cmd=my_kvsname rc=0 kvsname=" NAMESPACE "\n");
+        return say(p, "cmd=my_kvsname rc=0 kvsname=%s\n", s->name);
     if (is(command, "get_universe_size"))
         return say(p, "cmd=universe_size rc=0 size=%d\n", s->size);
     if (is(command, "put"))
@@ -140,6 +142,9 @@ td_pmi *td_pmi_serve(int size)
     td_pmi *s = td_mem_alloc_zero(sizeof *s);
     if (!s)
         return NULL;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(s->name, sizeof s->name, "tede_%d_%lld_%ld", (int)getpid(), (long long)now.tv_sec, now.tv_nsec);
     s->size = size;
     if (loop_start(&s->loop, &pmi_protocol, s, -1, 0) == 0)
         return s;

@@ -46,7 +46,7 @@ class Failed(AssertionError):
 
 def run(function, size, library="tede", *arguments, timeout=60, check=True, start=None, environment=None, group=True):
     """The function's results, by rank. `group`: make the default group before it is called."""
-    start = start or ("mpiexec" if library == "tede" else "file")
+    start = start or "file"
     with tempfile.TemporaryDirectory() as folder:
         about = dict(file=inspect.getsourcefile(function), function=function.__name__, library=library, arguments=arguments, start=start, group=group)
         pathlib.Path(folder, "about").write_bytes(pickle.dumps(about))

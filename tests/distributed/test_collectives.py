@@ -201,3 +201,53 @@ def late(lib, rank, size):
 
 def test_a_rank_that_does_not_come_is_a_timeout(library):
     assert ranks.run(late, 2, library) == [True, True]
+
+
+def dying(lib, rank, size):
+    import os
+    import time
+    D = lib.distributed
+    D.barrier()
+    if rank == 1:
+        os.kill(os.getpid(), 9)
+    began = time.monotonic()
+    with pytest.raises(RuntimeError, match="rank 1 of group .* has ended") as caught:
+        while True:
+            D.all_reduce(lib.ones(1))
+    return time.monotonic() - began < 20, "all_reduce" in str(caught.value)
+
+
+def test_a_rank_that_is_killed_is_an_error_that_names_it():
+    first, second = ranks.run(dying, 2, "tede", check=False)
+    assert first.error is None and first.value == (True, True), first
+    assert second.status == -9
+
+
+def left_behind(lib, rank, size):
+    lib.distributed.barrier()
+    return [line.split()[-1] for line in open("/proc/self/maps") if "/dev/shm/" in line and "deleted" not in line]
+
+
+def test_no_file_is_left_in_shared_memory():
+    assert ranks.run(left_behind, 2) == [[], []]
+
+
+def interrupted(lib, rank, size):
+    import os
+    import signal
+    import threading
+    import time
+    D = lib.distributed
+    if rank:
+        time.sleep(2)
+        return None
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        D.all_reduce(lib.ones(1))
+    os._exit(0 if time.monotonic() - began < 1.9 else 1)
+
+
+def test_a_wait_can_be_interrupted():
+    assert ranks.run(interrupted, 2, check=False)[0].status == 0
