@@ -16,6 +16,6 @@ def build(folder):
     library = pathlib.Path(folder) / "libcuda.so.1"
     subprocess.run([CC, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *map(str, sorted((HERE / "fake_cuda").glob("*.c"))),
                     "-o", str(library), "-ldl", "-lm", "-pthread"], check=True)
-    for name in "libnvrtc.so.12", "libcublas.so.12", "libcublasLt.so.12", "libcudnn.so.9", "libcufft.so.11", "libcusolver.so.11":
+    for name in "libnvrtc.so.12", "libcublas.so.12", "libcublasLt.so.12", "libcudnn.so.9", "libcufft.so.11", "libcusolver.so.11", "libnccl.so.2":
         (library.parent / name).symlink_to(library.name)
     return {"TEDE_CUDA_PATH": str(folder), "TEDE_KERNEL_CACHE": "", "FAKE_CUDA_NVRTC": str(nvrtc.find() or "")}

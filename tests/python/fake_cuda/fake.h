@@ -1,4 +1,4 @@
-/* CUDA's driver, NVRTC, cuBLAS, cuDNN, cuFFT and cuSOLVER as far as devices/cuda uses them, on the CPU, for tests where there is no GPU: two devices.
+/* CUDA's driver, NVRTC, cuBLAS, cuDNN, cuFFT and cuSOLVER as far as devices/cuda uses them, NCCL as far as engines/nccl does, on the CPU, for tests where there is no GPU: two devices.
  *
  * The compiler is cc: CUDA C is C here.  What is preprocessed is searched for kernels; each gets a function that takes its arguments as
  * cuLaunchKernel has them, and a string that says which are addresses.  A cubin is a shared library behind a head.  FAKE_CUDA_NVRTC names a
@@ -32,7 +32,7 @@ typedef struct CUfunc_st *CUfunction;
 
 typedef struct operation {
     struct operation *next;
-    enum { COPY, FILL, LAUNCH, RECORD, WAIT, PRODUCT, CONVOLUTION, OTHER } kind;
+    enum { COPY, FILL, LAUNCH, RECORD, WAIT, PRODUCT, CONVOLUTION, OTHER, EXCHANGE } kind;
     char             *to, *from, *snapshot;
     size_t            bytes;
     uint8_t           byte;
@@ -44,6 +44,7 @@ typedef struct operation {
     struct { int ta, tb, type, lda, ldb, ldc, m, n, k, batch; long long sa, sb, sc; double alpha, beta; char *a, *b, *c; } product;
     struct convolution *convolution;
     void            (*work)(void *), *context;
+    bool            (*step)(void *);        /* of an exchange with other processes: whether it is over */
 } operation;
 
 struct CUctx_st { int device; bool retained, peers[DEVICES], dead, doomed; struct CUstream_st *first; };
@@ -65,7 +66,7 @@ extern _Thread_local CUcontext fake_current;
 
 /* What tests count. */
 enum { MEMORY, HOST, STREAMS, EVENTS, MODULES, LAUNCHES, PRODUCTS, COMPILED, HANDLES, MATH, COMPUTE, CONVOLUTIONS, PLANS, MEASURED, DESCRIPTORS, ALGORITHM,
-       CONVOLUTION_MATH, TRANSFORMS, TRANSFORM_PLANS, FACTORS, COUNTS };
+       CONVOLUTION_MATH, TRANSFORMS, TRANSFORM_PLANS, FACTORS, COLLECTIVES, COMMUNICATORS, COUNTS };
 extern long fake_counts[];
 
 /* What each function of the driver begins with: the lock, and the error that it returns at once. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 pthread_mutex_t fake_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 struct CUctx_st fake_contexts[DEVICES] = {{.device = 0}, {.device = 1}};
@@ -22,7 +23,7 @@ static struct { char function[64]; int after, code; } failure;
 long fake_cuda_count(const char *name)
 {
     static const char *const names[] = {"memory", "host", "streams", "events", "modules", "launches", "products", "compiled", "handles", "math", "compute",
-                                        "convolutions", "plans", "measured", "descriptors", "algorithm", "convolution math", "transforms", "transform plans", "factors"};
+                                        "convolutions", "plans", "measured", "descriptors", "algorithm", "convolution math", "transforms", "transform plans", "factors", "collectives", "communicators"};
     for (int i = 0; i < COUNTS; i++)
         if (!strcmp(names[i], name))
             return fake_counts[i];
@@ -230,6 +231,19 @@ static void run_kernel(CUcontext context, const operation *o)
 void fake_run_one(CUstream s)
 {
     operation *o = s->head;
+    if (!o)
+        return;
+    if (o->kind == EXCHANGE && !s->context->dead) {
+        open_all(PROT_READ | PROT_WRITE);
+        const bool over = o->step(o->context);
+        open_all(PROT_NONE);
+        if (!over) {                    /* others may do something meanwhile, and end it */
+            pthread_mutex_unlock(&fake_lock);
+            usleep(200);
+            pthread_mutex_lock(&fake_lock);
+            return;
+        }
+    }
     if (!(s->head = o->next))
         s->tail = &s->head;
     const char *from = o->snapshot ? o->snapshot : o->from;
@@ -245,7 +259,7 @@ void fake_run_one(CUstream s)
             while (o->event->done < o->serial)
                 fake_run_one(o->event->stream);
             break;
-        case RECORD: break;
+        case RECORD: case EXCHANGE: break;
         }
     if (o->kind == RECORD) {
         o->event->done = o->serial;
