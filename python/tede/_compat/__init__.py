@@ -178,10 +178,15 @@ def fill(namespace):
         if name not in namespace:
             namespace[name] = _made(path, name, *said)
 
+    def has_file(name):
+        """Whether the module has one of its own by that name."""
+        places = (os.path.join(folder, name) for folder in namespace.get("__path__", ()))
+        return any(os.path.exists(place + ".py") or os.path.exists(os.path.join(place, "__init__.py")) for place in places)
+
     def find(name):
         inner = f"{path}.{name}"
         if not name.startswith("__") and inner.removeprefix(section.path + ".") not in section.missing:
-            if name in section.modules or section.words is not None and inner in SECTIONS:
+            if name in section.modules or section.words is not None and (inner in SECTIONS or has_file(name)):
                 return import_module("tede." + inner)
             if section.words is not None:
                 if name in ("is_available", "is_initialized"):
