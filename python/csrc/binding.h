@@ -186,6 +186,8 @@ static inline bool td_py_seen(void)
     const td_keyset on = masks.include & ~masks.exclude;
     return on & TD_KEYSET(TD_KEY_PYTHON) || (on & TD_KEYSET(TD_KEY_TRANSFORMS) && td_transform_is_open(TD_TRANSFORM_FUNCTIONALIZE));
 }
+/* A new tensor of a program's numbers (taken over; NULL is passed on), made by an operator if somebody sees calls. */
+td_tensor *td_py_lifted(td_tensor *x);
 /* td_tensor_item, also of a wrapper subclass: __torch_dispatch__ is passed _local_scalar_dense then. */
 int        td_py_item(td_tensor *x, td_scalar *value);
 bool       td_py_without_data(td_tensor *x, const char *what);                /* with an error if there is none to read */

@@ -411,8 +411,7 @@ int td_py_require_grad(td_tensor *x)
     return td_set_requires_grad(x, true) < 0 ? (td_py_raise(), -1) : 0;
 }
 
-/* A new tensor of a program's numbers, which no operator made. While a mode or a functionalize level is on, they get it by one. */
-static td_tensor *lifted(td_tensor *x)
+td_tensor *td_py_lifted(td_tensor *x)
 {
     if (!x || !td_py_seen())
         return x;
@@ -518,7 +517,7 @@ static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, Py
         td_tensor_release(shared);
         return copy ? finish(copy, &o) : NULL;
     }
-    return finish(lifted(td_py_tensor_from_data(o.data, o.dtype, o.device)), &o);
+    return finish(td_py_lifted(td_py_tensor_from_data(o.data, o.dtype, o.device)), &o);
 }
 
 PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -543,7 +542,7 @@ PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
     }
     if (td_py_is_tensor(o.data))
         return finish(copy_of(td_py_x(o.data), o.dtype, o.device), &o);
-    return finish(td_py_tensor_from_data(o.data, o.dtype, o.device), &o);
+    return finish(td_py_lifted(td_py_tensor_from_data(o.data, o.dtype, o.device)), &o);
 }
 
 /* Without a copy where that is possible; o->copy: 1 always, 0 never, -1 as needed. */

@@ -158,6 +158,8 @@ static PyObject *from_numpy(PyObject *m, PyObject *array)
 {
     (void)m;
     td_tensor *x = td_py_from_numpy(array);
+    if (x && !(x = td_py_lifted(x)))
+        return td_py_raise();
     return x ? td_py_wrap(x) : NULL;
 }
 

@@ -250,6 +250,8 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
         x = td_py_tensor_from_data(first, dtype, cpu);
         if (!x)
             return NULL;
+        if (type == &td_py_Tensor && td_py_seen())
+            return (x = td_py_lifted(x)) ? td_py_wrap(x) : td_py_raise();
     } else {
         PyObject *sizes = n == 1 && PyTuple_Check(first) ? first : args;
         int64_t shape[TD_MAX_DIMS];
@@ -264,6 +266,8 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
             if (!found)
                 return PyErr_Format(PyExc_TypeError, "new(): data must be a sequence (got %s)", Py_TYPE(item)->tp_name);
         }
+        if (type == &td_py_Tensor && td_py_seen())      /* modes note it as what makes such tensors otherwise */
+            return (x = td_empty_memory_format(n, shape, dtype, cpu, TD_MEMORY_FORMAT_NONE)) ? td_py_wrap(x) : td_py_raise();
         x = td_tensor_new(n, shape, dtype, cpu);
     }
     return td_py_wrap_as(x, type);

@@ -301,3 +301,22 @@ def test_autocast_goes_by_the_device_that_fakes_say(lib):
         with mode:
             assert (lib.rand(2, 2, device="meta") @ lib.rand(2, 2, device="meta")).dtype == lib.float32
             assert (lib.rand(2, 2, device="cuda") @ lib.rand(2, 2, device="cuda")).dtype == lib.float32
+
+
+@pytest.mark.parametrize("made", ["lib.Tensor([1, 2])", "lib.Tensor(2, 3)", "lib.FloatTensor([1.0])", "lib.ones(2).new([1, 2])",
+                                  "lib.ones(2).new_tensor([1, 2], dtype=lib.int64)", "lib.from_numpy(numpy.ones((2, 2)))"])
+def test_numbers_become_fake_tensors_by_whatever_constructor(lib, made):
+    numpy = pytest.importorskip("numpy")
+    fake = importlib.import_module(f"{lib.__name__}._subclasses.fake_tensor")
+    names = {"lib": lib, "numpy": numpy}
+    with fake.FakeTensorMode():
+        x = eval(made, names)
+    real = eval(made, names)
+    assert isinstance(x, fake.FakeTensor) and (x.shape, x.dtype, x.device) == (real.shape, real.dtype, real.device)
+
+
+@pytest.mark.parametrize("made, operator", [("lib.Tensor([1, 2])", "lift_fresh_copy"), ("lib.Tensor(2)", "empty"), ("x.new([1.0, 2.0])", "lift_fresh_copy")])
+def test_a_graph_has_the_operator_that_makes_a_constant(lib, made, operator):
+    make_fx = importlib.import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx
+    graph = make_fx(lambda x: x + eval(made, {"lib": lib, "x": x}))(lib.ones(2))
+    assert operator in {node.target._opname for node in graph.graph.nodes if node.op == "call_function"}

@@ -183,7 +183,10 @@ class _Data(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         before, self.mode._around = self.mode._around, _Call.of(args, kwargs)
         try:
-            result = func(*args, **(kwargs or {}))
+            if func is tede.Tensor.new_tensor and isinstance(args[0], FakeTensor):
+                result = _new_tensor(*args, **(kwargs or {}))
+            else:
+                result = func(*args, **(kwargs or {}))
         finally:
             self.mode._around = before
         if func not in (tede.tensor, tede.as_tensor, tede.asarray) or isinstance(result, FakeTensor):
@@ -192,6 +195,12 @@ class _Data(TorchFunctionMode):
         for note in self.mode.noting:
             note(fake, result)
         return fake
+
+
+def _new_tensor(like, data, *, dtype=None, device=None, requires_grad=False, **options):
+    """new_tensor of a fake tensor, whose own device has no memory."""
+    made = tede.tensor(data, dtype=dtype or like.dtype, **options).to(device or like.device)
+    return made.requires_grad_(requires_grad)
 
 
 class _Call:
