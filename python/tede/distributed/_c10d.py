@@ -6,3 +6,7 @@ from tede.distributed.constants import default_pg_timeout as _DEFAULT_PG_TIMEOUT
 from tede.distributed.distributed_c10d import (  # noqa: F401
     DebugLevel, ProcessGroupGloo, _register_process_group, _resolve_process_group, _unregister_all_process_groups, _unregister_process_group, get_debug_level,
     set_debug_level, set_debug_level_from_env)
+from tede.distributed._reducer import (  # noqa: F401, E402
+    _DEFAULT_FIRST_BUCKET_BYTES, BuiltinCommHookType, GradBucket, Logger, Reducer, _broadcast_coalesced, _compute_bucket_assignment_by_size,
+    _register_builtin_comm_hook, _register_comm_hook, _verify_params_across_processes)
+from tede.distributed._stores import FileStore, HashStore, PrefixStore, Store, TCPStore  # noqa: F401, E402

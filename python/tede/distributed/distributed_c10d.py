@@ -22,6 +22,7 @@ from tede.distributed.constants import default_pg_nccl_timeout, default_pg_timeo
 logger = logging.getLogger(__name__)
 _pickler, _unpickler = pickle.Pickler, pickle.Unpickler
 RedOpType = ReduceOp.RedOpType
+_TORCHCOMM_AVAILABLE = False        # another library of PyTorch's for groups
 GroupName = str
 
 
@@ -156,7 +157,6 @@ class _World:
     def clear(self):
         self.pg_map, self.pg_names, self.pg_group_ranks, self.pg_backend_config = {}, {}, {}, {}
         self.pg_to_tag, self.tags_to_pg, self.pg_coalesce_state, self.group_count = {}, {}, {}, 0
-        self.places = {}                # group -> numbers of its members among the processes of the engine
 
     @property
     def pg_default_device(self):
@@ -568,7 +568,7 @@ def _new_process_group_helper(size, rank, ranks, backend, store, name, pg_option
     if pg_tag in (None, ""):
         _world.tags_to_pg.setdefault("", []).append(pg)
     _world.pg_to_tag[pg] = tag
-    _world.places[pg] = numbers if numbers is not None else list(range(pg.size()))
+    pg._places = numbers if numbers is not None else list(range(pg.size()))       # of the members, among the engine's processes
     return pg
 
 
@@ -668,7 +668,7 @@ def destroy_process_group(group=None):
         _world.clear()
         return
     pg.shutdown()
-    for table in (_world.pg_map, _world.pg_names, _world.pg_group_ranks, _world.pg_backend_config, _world.places, _world.pg_coalesce_state):
+    for table in (_world.pg_map, _world.pg_names, _world.pg_group_ranks, _world.pg_backend_config, _world.pg_coalesce_state):
         table.pop(pg, None)
     tag = _world.pg_to_tag.pop(pg, None)
     for known in (tag, ""):
@@ -714,7 +714,8 @@ def _new_group_with_tag(ranks=None, timeout=None, backend=None, backend_options=
     else:
         ranks, group_rank = list(range(size)), rank
     name = _process_group_name(ranks, use_hashed_name=use_local_synchronization)
-    places = [_world.places[default][i] for i in ranks] if default in _world.places and len(_world.places[default]) == size else None
+    known = getattr(default, "_places", ())
+    places = [known[i] for i in ranks] if len(known) == size else None
     pg = _new_process_group_helper(len(ranks), group_rank, ranks, backend, store, name, pg_options=backend_options, timeout=timeout, pg_tag=pg_tag,
                                    device_id=device_id, group_desc=group_desc, places=places)
     if pg != GroupMember.NON_GROUP_MEMBER:
@@ -781,7 +782,7 @@ def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None,
     ranks = [get_global_rank(parent, rank) for rank in mine]
     pg = _new_process_group_helper(len(mine), mine.index(me), ranks, backend, store, f"{name}:split:{ranks[0]}",
                                    pg_options=pg_options, timeout=timeout or _get_default_timeout(backend), group_desc=group_desc or
-                                   f"{parent.group_desc}:split:{parent._id()}", places=[_world.places[parent][i] for i in mine])
+                                   f"{parent.group_desc}:split:{parent._id()}", places=[parent._places[i] for i in mine])
     _world.pg_group_ranks[pg] = {one: i for i, one in enumerate(ranks)}
     return pg
 
@@ -875,6 +876,13 @@ class _IllegalWork(Work):
         return super().__getattribute__(name)
 
 
+class _CollOp:
+    """A call that is left to a coalescing manager."""
+
+    def __init__(self, op, tensor, dst_tensor=None, redop=None, root=None):
+        self.op, self.tensor, self.dst_tensor, self.redop, self.root = op, tensor, dst_tensor, redop, root
+
+
 class _CoalescingManager:
     def __init__(self):
         self.works = []
@@ -901,17 +909,16 @@ def _coalescing_manager(group=None, device=None, async_ops=False):
     finally:
         calls = _world.pg_coalesce_state.pop(pg)
     if calls:
-        name = calls[0][0]
-        if any(call[0] != name for call in calls):
+        first = calls[0]
+        if any(call.op is not first.op for call in calls):
             raise AssertionError("calls of different kinds can't be coalesced")
-        if name == "all_reduce":
-            opts = _options(AllreduceCoalescedOptions, async_ops, calls[0][2])
-            manager.append(pg.allreduce_coalesced([call[1] for call in calls], opts))
-        elif name == "all_gather_into_tensor":
-            manager.append(pg.allgather_into_tensor_coalesced([call[2] for call in calls], [call[1] for call in calls], _options(AllgatherOptions, async_ops)))
+        read, written = [call.tensor for call in calls], [call.dst_tensor for call in calls]
+        if first.op is all_reduce:
+            manager.append(pg.allreduce_coalesced(read, _options(AllreduceCoalescedOptions, async_ops, first.redop)))
+        elif first.op is all_gather_into_tensor:
+            manager.append(pg.allgather_into_tensor_coalesced(written, read, _options(AllgatherOptions, async_ops)))
         else:
-            opts = _options(ReduceScatterOptions, async_ops, calls[0][3])
-            manager.append(pg.reduce_scatter_tensor_coalesced([call[2] for call in calls], [call[1] for call in calls], opts))
+            manager.append(pg.reduce_scatter_tensor_coalesced(written, read, _options(ReduceScatterOptions, async_ops, first.redop)))
     if not async_ops:
         manager.wait()
 
@@ -919,7 +926,7 @@ def _coalescing_manager(group=None, device=None, async_ops=False):
 def _coalesced(pg, *call):
     """Whether the call is left to a coalescing manager."""
     if pg in _world.pg_coalesce_state:
-        _world.pg_coalesce_state[pg].append(call)
+        _world.pg_coalesce_state[pg].append(_CollOp(*call))
         return True
     return False
 
@@ -937,7 +944,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     pg = _world.default_pg if group is None else group
     if pg is None:
         _get_default_group()
-    if _world.pg_coalesce_state and _coalesced(pg, "all_reduce", tensor, op):
+    if _world.pg_coalesce_state and _coalesced(pg, all_reduce, tensor, None, op):
         return _IllegalWork() if async_op else None
     opts = AllreduceOptions()
     opts.asyncOp, opts.reduceOp = async_op, op
@@ -1000,7 +1007,7 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
         return _warn_not_in_group("all_gather_into_tensor")
     output, input = _real(output_tensor), _real(input_tensor)
     pg = _group_or_default(group)
-    if _world.pg_coalesce_state and _coalesced(pg, "all_gather_into_tensor", input, output):
+    if _world.pg_coalesce_state and _coalesced(pg, all_gather_into_tensor, input, output):
         return _IllegalWork() if async_op else None
     return _finish(pg._allgather_base(output, input, _options(AllgatherOptions, async_op)), async_op)
 
@@ -1098,7 +1105,7 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
     _check_complex("reduce_scatter_tensor", [input], op)
     pg = _group_or_default(group)
     output, input = _real(output), _real(input)
-    if _world.pg_coalesce_state and _coalesced(pg, "reduce_scatter_tensor", input, output, op):
+    if _world.pg_coalesce_state and _coalesced(pg, reduce_scatter_tensor, input, output, op):
         return _IllegalWork() if async_op else None
     return _finish(pg._reduce_scatter_base(output, input, _options(ReduceScatterOptions, async_op, op)), async_op)
 
