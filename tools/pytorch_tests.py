@@ -61,7 +61,7 @@ REFUSED = {"complex32": "not implemented for 'ComplexHalf'", "symbolic shapes": 
 CALLED = {"_C._get_cpu_capability": "default", "_C._len_torch_function_stack": 0, "_C._get_graph_executor_optimize": True,
           "_C._get_torch_function_state": None, "_C._jit_set_num_profiled_runs": 1, "cpu._is_avx2_supported": True, "_running_with_deploy": False,
           "_utils._is_privateuse1_backend_available": False, "_logging.scribe.open_source_signpost": None,
-          "_C._jit_set_emit_hooks": None, "_nnpack_available": False, "_lazy.ts_backend.init": None,
+          "_C._jit_set_emit_hooks": None, "_C._set_print_stack_traces_on_fatal_signal": None, "_nnpack_available": False, "_lazy.ts_backend.init": None,
           "_C._dispatch_tls_local_exclude_set": types.SimpleNamespace(has=lambda key: False)}
 NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_dynamo": lambda fn=None, recursive=True: fn or (lambda fn: fn),
          "_dynamo.testing.make_test_cls_with_patches": lambda cls, prefix, *args, **kwargs: type(prefix + cls.__name__, (unittest.TestCase,), {}),
