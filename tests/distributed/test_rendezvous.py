@@ -1,0 +1,75 @@
+"""env://, tcp:// and file://, and their errors: true of PyTorch, too."""
+import socket
+from datetime import timedelta
+from importlib import import_module
+from itertools import count
+
+import pytest
+
+MODULES = [import_module(f"{library}.distributed.rendezvous") for library in ("tede", "torch")]     # the packages have the function of that name
+scheme = (f"mine{i}" for i in count())
+
+
+@pytest.fixture(params=MODULES, ids=["tede", "torch"])
+def module(request):
+    return request.param
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("localhost", 0))
+        return s.getsockname()[1]
+
+
+@pytest.mark.parametrize(("url", "error", "words"), [
+    ("invalid://", RuntimeError, "^No rendezvous handler for invalid://"),
+    ("file://?rank=0&world_size=1", ValueError, "path missing"),
+    ("file:///tmp/foo?world_size=1", ValueError, "rank parameter missing"),
+    ("file:///tmp/foo?rank=0", ValueError, "size parameter missing"),
+    ("tcp://127.0.0.1?rank=0&world_size=1", ValueError, "port number missing"),
+    ("tcp://127.0.0.1:1?world_size=1", ValueError, "rank parameter missing"),
+    ("tcp://127.0.0.1:1?rank=0", ValueError, "size parameter missing"),
+    ("env://?rank=0&world_size=1", ValueError, "environment variable MASTER_ADDR expected, but not set"),
+])
+def test_a_url_that_lacks_something_is_an_error(module, url, error, words, monkeypatch):
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    with pytest.raises(error, match=words):
+        next(module.rendezvous(url))
+
+
+def test_arguments_that_contradict_or_are_of_other_types(module):
+    with pytest.raises(AssertionError, match="has node-specific arguments"):
+        module.rendezvous("file:///foo?rank=12&world_size=16", 12, 16)
+    for arguments in ((1,), ("file:///f", "0"), ("file:///f", 0, 1.5)):
+        with pytest.raises(RuntimeError, match="must be a"):
+            module.rendezvous(*arguments)
+
+
+def test_env(module, monkeypatch):
+    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}.items():
+        monkeypatch.setenv(name, str(value))
+    store, rank, size = next(module.rendezvous("env://"))
+    store.set("k", "v")
+    assert (rank, size, store.get("k")) == (0, 1, b"v")
+
+
+def test_tcp_and_its_timeout(module):
+    found = module.rendezvous(f"tcp://localhost:{free_port()}", 0, 1, timeout=timedelta(seconds=10))
+    store, rank, size = next(found)
+    assert (rank, size, store.timeout) == (0, 1, timedelta(seconds=10))
+    with pytest.raises(RuntimeError, match="Unable to perform re-rendezvous"):
+        next(found)
+
+
+def test_file(module, tmp_path):
+    stores = [next(module.rendezvous(f"file://{tmp_path}/f?world_size=2&rank={i}"))[0] for i in range(2)]
+    stores[0].set("k", "v")
+    assert stores[1].get("k") == b"v"
+
+
+def test_a_scheme_of_ones_own(module):
+    name = next(scheme)
+    module.register_rendezvous_handler(name, lambda url, **kwargs: iter([(None, url, kwargs)]))
+    assert next(module.rendezvous(f"{name}://x", 2, 3, a=1)) == (None, f"{name}://x?rank=2&world_size=3", {"a": 1})
+    with pytest.raises(RuntimeError, match="already registered"):
+        module.register_rendezvous_handler(name, None)
