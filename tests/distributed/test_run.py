@@ -1,0 +1,84 @@
+"""python -m tede.distributed.run: the variables of its processes, failures, restarts, signals and output."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+
+def launch(*arguments, **environment):
+    return subprocess.run([sys.executable, "-m", "tede.distributed.run", *map(str, arguments)], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **environment})
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text):
+        path = tmp_path / "script.py"
+        path.write_text("import json, os, pathlib, sys, time\nhere = pathlib.Path(__file__).parent\nrank = os.environ['RANK']\n" + text)
+        return path
+    return write
+
+
+def test_processes_have_their_variables(script, tmp_path):
+    path = script("(here / ('rank' + rank)).write_text(json.dumps([dict(os.environ), sys.argv[1:]]))")
+    done = launch("--nnodes=2", "--node-rank=1", "--nproc-per-node=2", "--master-addr=localhost", "--master-port=4321", "--role=r", path, "--lr", 3)
+    assert done.returncode == 0, done.stderr
+    found, arguments = json.loads((tmp_path / "rank3").read_text())
+    assert arguments == ["--lr", "3"] and (tmp_path / "rank2").exists()
+    expected = dict(RANK="3", LOCAL_RANK="1", WORLD_SIZE="4", LOCAL_WORLD_SIZE="2", GROUP_RANK="1", ROLE_RANK="3", ROLE_NAME="r", MASTER_ADDR="localhost",
+                    MASTER_PORT="4321", TORCHELASTIC_RESTART_COUNT="0", TORCHELASTIC_MAX_RESTARTS="0", GROUP_WORLD_SIZE="2")
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_options_come_from_the_environment(script, tmp_path):
+    path = script("(here / ('rank' + rank)).write_text(os.environ['WORLD_SIZE'])")
+    assert launch("--standalone", path, PET_NPROC_PER_NODE="3").returncode == 0
+    assert (tmp_path / "rank2").read_text() == "3"
+
+
+def test_a_failure_ends_the_others_and_is_reported(script):
+    path = script("if rank == '1':\n    sys.exit(7)\ntime.sleep(50)")
+    began = time.monotonic()
+    done = launch("--standalone", "--nproc-per-node=2", path)
+    assert done.returncode == 1 and "rank 1 (local rank 1" in done.stderr and "exit code 7" in done.stderr
+    assert time.monotonic() - began < 30
+
+
+def test_restarts(script, tmp_path):
+    path = script("n = os.environ['TORCHELASTIC_RESTART_COUNT']\n(here / (n + '_' + rank)).touch()\nsys.exit(n != '2')")
+    assert launch("--standalone", "--nproc-per-node=2", "--max-restarts=2", path).returncode == 0
+    assert (tmp_path / "2_0").exists() and (tmp_path / "2_1").exists()
+
+
+def test_output_by_rank(script, tmp_path):
+    path = script("print('out', rank)\nprint('err', rank, file=sys.stderr)")
+    done = launch("--standalone", "--nproc-per-node=2", "--rdzv-id=x", f"--log-dir={tmp_path}/logs", "--tee=3", path)
+    assert "[default1]:out 1\n" in done.stdout and "[default0]:err 0\n" in done.stderr
+    assert (tmp_path / "logs/x/attempt_0/1/stdout.log").read_text() == "out 1\n"
+    done = launch("--standalone", "--nproc-per-node=2", "--rdzv-id=y", f"--log-dir={tmp_path}/logs", "--redirects=0:1", path)
+    assert "out 0" not in done.stdout and "out 1" in done.stdout and (tmp_path / "logs/y/attempt_0/0/stdout.log").read_text() == "out 0\n"
+
+
+def test_signals_end_all_processes(script, tmp_path):
+    path = script("(here / ('pid' + rank)).write_text(str(os.getpid()))\n(here / ('ready' + rank)).touch()\ntime.sleep(50)")
+    launcher = subprocess.Popen([sys.executable, "-m", "tede.distributed.run", "--standalone", "--nproc-per-node=2", str(path)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not all((tmp_path / f"ready{i}").exists() for i in range(2)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    launcher.send_signal(signal.SIGTERM)
+    assert launcher.wait(40) == 128 + signal.SIGTERM
+    assert not any(pathlib.Path(f"/proc/{(tmp_path / f'pid{i}').read_text()}").exists() for i in range(2))
+
+
+def test_modules_and_other_programs(script, tmp_path):
+    assert launch("--standalone", "--no-python", "sh", "-c", f"echo $RANK > {tmp_path}/sh").returncode == 0
+    assert (tmp_path / "sh").read_text() == "0\n"
+    assert launch("--standalone", "-m", "platform").returncode == 0
+    assert launch("--standalone", "--run-path", script("(here / 'path').write_text(__name__)")).returncode == 0
+    assert (tmp_path / "path").read_text() == "__main__"
+    assert launch("--standalone", "--nproc-per-node=some", script("")).returncode != 0
