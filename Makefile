@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train chat-demo test python-tests c-programs c-tests lint coverage sanitize sanitize-devices fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan opencl-test cuda-test onednn-test portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train chat-demo test python-tests c-programs c-tests lint coverage sanitize sanitize-devices fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan opencl-test cuda-test onednn-test kill-test portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -152,6 +152,9 @@ cuda-test: build $(VENV)/extra-nvrtc  ## the CUDA device on a fake driver, and w
 
 onednn-test: build  ## the tests of the mkldnn layout, plain and under the sanitizers; without oneDNN they are skipped, and counted; PIP=1 installs it
 	PIP=$(PIP) $(BIN)/python tools/device_test.py onednn $(TESTS)
+
+kill-test: build  ## fifty times a random rank of four is killed at a random moment; ARGS="--runs 5 --seed 1" for others
+	$(BIN)/python tests/distributed/kill_ranks.py $(ARGS)
 
 instructions: c-programs  ## what a + b costs, with and without what may stand around a kernel, counted by callgrind
 	$(BIN)/python tools/instructions.py $(BUILD)
