@@ -36,7 +36,7 @@ MENU = [
     ("Extending", ["add-an-operator.md", "extending.md"]),
     ("Reference", ["examples.md", "operators.md", "c-api.md"]),
     ("How well", ["accuracy.md", "performance.md"]),
-    ("PyTorch", ["differences.md", "missing-operators.md", "sparse.md", "nested.md", "quantization.md", "mkldnn.md", "formats.md", "gguf.md"]),
+    ("PyTorch", ["differences.md", "missing-operators.md", "sparse.md", "nested.md", "quantization.md", "mkldnn.md", "formats.md", "gguf.md", "distributed.md"]),
     ("Design", ["design.md", "transforms.md"]),
 ]
 
