@@ -22,6 +22,7 @@ enum { ASK_GONE = 5 };                  /* milliseconds between two looks at whe
 #define SPINS     (50 * US)             /* how long a wait asks without a pause, */
 #define NAPS      (2 * MS)              /* and how long it sleeps as shortly as it can */
 #define NAP       (1 * US)
+#define LONG_NAP  (20 * US)             /* where ranks share cores: who wakes too often uses up his share of one, and waits for a slice of others */
 #define GRACE     (250 * MS)            /* what a rank has sent before its end arrives within it */
 
 int64_t td_group_now(void)
@@ -241,7 +242,7 @@ int td_work_wait(td_work *work, double seconds, int (*check)(void *context), voi
         if (!slack && (slack = prctl(PR_GET_TIMERSLACK)) > 0)
             prctl(PR_SET_TIMERSLACK, NAP);
         if (waited < NAPS)
-            sleep_for(NAP);
+            sleep_for(work->group->crowded ? LONG_NAP : NAP);
         else
             sleep_for(pause), pause = pause < 200 * US ? pause + pause / 8 : pause;
     }
