@@ -483,7 +483,7 @@ class ProcessGroupGloo(EngineBackend):
         if isinstance(options, timedelta):
             options, timeout = None, options
         timeout = timeout or (options._timeout if options is not None else default_pg_timeout)
-        made, _ = _engine_group("mpi", "gloo", rank, size, store, timeout.total_seconds())
+        made, _ = _engine_group("mpi", "gloo", rank, size, store, _base._seconds(timeout))
         super().__init__(made, "gloo", options)
         _end_with_the_program()
 
