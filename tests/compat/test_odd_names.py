@@ -141,3 +141,8 @@ def test_backends_of_attention_are_no_integers(lib):
     backend = importlib.import_module(lib.__name__ + ".nn.attention").SDPBackend
     assert int(backend.MATH) == 0 and backend(1) is backend.FLASH_ATTENTION or backend(1) == backend.FLASH_ATTENTION
     assert not isinstance(backend.MATH, int) and backend.MATH != 0 and backend.ERROR.value == -1 and backend.MATH.name == "MATH"
+
+
+def test_operators_of_the_mkldnn_layout_have_their_plain_names(lib):
+    for name in ("mkldnn_convolution", "mkldnn_max_pool2d", "mkldnn_max_pool3d", "mkldnn_adaptive_avg_pool2d", "_mkldnn_reshape", "_mkldnn_transpose"):
+        assert callable(getattr(lib._VF, name)) and callable(getattr(lib, name))

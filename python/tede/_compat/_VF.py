@@ -4,7 +4,9 @@ from tede import _C
 
 _ELSEWHERE = ("can_cast", "detach_", "from_file", "histogramdd", "is_complex", "is_conj", "is_distributed", "is_floating_point",
               "is_inference", "is_neg", "quantized_lstm", "quantized_gru", "quantized_batch_norm", "quantized_max_pool1d",
-              "quantized_max_pool2d", "quantized_max_pool3d", "is_same_size", "is_signed", "is_vulkan_available", "isreal", "promote_types", "result_type")
+              "quantized_max_pool2d", "quantized_max_pool3d", "is_same_size", "is_signed", "is_vulkan_available", "isreal", "promote_types", "result_type",
+              "mkldnn_convolution", "mkldnn_max_pool2d", "mkldnn_max_pool3d", "mkldnn_adaptive_avg_pool2d", "_mkldnn_reshape",
+              "_mkldnn_transpose", "_mkldnn_transpose_")
 
 
 def __getattr__(name):
