@@ -33,7 +33,7 @@ import zlib
 # skipped for: these are looked for in the name alone.
 SCOPE = {
     "quantized graphs": r"quantize_fx|(?<!make)_fx\b|pt2e|quantize_jit|[Rr]eference|nns\.|sparse_lut|qnnpack|QNNPACK|onednn_quant"
-                        r"|NumericSuite|AdaRound|_learnable_|fbgemm_pack|fbgemm_linear",
+                        r"|NumericSuite|AdaRound|_learnable_|fbgemm_pack|fbgemm_linear|_decomposed|wrapped_quantized_linear",
     "mkldnn": r"mkldnn|onednn|bf32_on",
     "complex32": r"complex32|chalf|ComplexHalf",
     "float8": r"float8",

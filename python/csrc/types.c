@@ -377,7 +377,8 @@ static PyObject *info_new(PyTypeObject *type, PyObject *args, PyObject *kw)
                             "handle '%s'", td_dtype_name(dtype));
     if (!is_float && dtype == TD_BOOL)
         return PyErr_Format(PyExc_TypeError, "torch.bool is not supported by torch.iinfo");
-    if (!is_float && !td_dtype_is_integral(dtype))
+    const bool quantized = dtype == TD_QI8 || dtype == TD_QU8 || dtype == TD_QI32;
+    if (!is_float && !td_dtype_is_integral(dtype) && !quantized)
         return PyErr_Format(PyExc_TypeError, "torch.iinfo() requires an integer input type. Use torch.finfo to "
                             "handle '%s'", td_dtype_name(dtype));
     InfoObject *self = (InfoObject *)type->tp_alloc(type, 0);

@@ -101,6 +101,7 @@ _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph"
 _WRITTEN.update({name: "_quantized" for name in ("qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
                                                   "per_channel_symmetric", "per_channel_affine_float_qparams")})
 _WRITTEN.update({f"quantized_{name}": "_quantized_ops" for name in ("lstm", "gru", "batch_norm", "max_pool1d", "max_pool2d", "max_pool3d")})
+_WRITTEN.update(dict.fromkeys(("choose_qparams_optimized", "_choose_qparams_per_tensor", "_saturate_weight_to_fp16"), "_quantized_ops"))
 _WRITTEN.update({name: "_subclasses.functional_tensor" for name in (
     "_to_functional_tensor", "_from_functional_tensor", "_is_functional_tensor", "_enable_functionalization", "_disable_functionalization", "_sync",
     "_freeze_functional_tensor")})

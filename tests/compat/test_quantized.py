@@ -190,3 +190,84 @@ def test_a_moving_range(rows, symmetric):
         assert torch.allclose(torch.from_numpy(a.numpy()), b, atol=1e-6)
         for one, two in zip(mine, theirs):
             assert one.tolist() == pytest.approx(two.tolist(), rel=1e-6)
+
+
+def by_channel(shape, axis):
+    x, n = numbers(*shape), shape[axis]
+    scales, zeros = numbers(n, seed=1).abs() + .1, torch.arange(n)
+    return tede.quantize_per_channel(here(x), here(scales), here(zeros), axis, tede.quint8), torch.quantize_per_channel(x, scales, zeros, axis, torch.quint8)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_views_of_tensors_with_a_scale_for_each_channel(axis):
+    mine, theirs = by_channel((4, 3, 5), axis)
+    views = [lambda x: x.select(axis, 1), lambda x: x.unsqueeze(0), lambda x: x.unsqueeze(2), lambda x: x.unsqueeze(3), lambda x: x.unsqueeze(0).squeeze(0),
+             lambda x: x.narrow(axis, 1, 2)]
+    for view in [*views, lambda x: x.unsqueeze(1).squeeze(1)]:
+        same(view(mine), view(theirs))
+    for call in (lambda x: x.select(axis, 1).reshape(-1), lambda x: x.narrow(axis, 1, 1)):
+        expected = mine.dequantize()
+        assert call(mine).dequantize().tolist() == call(expected).tolist()
+    for call in (lambda x: x.view(-1), lambda x: x.transpose(0, 1), lambda x: x.as_strided((7,), (1,), 2)):
+        with pytest.raises(RuntimeError, match="only on uniformly quantized"):
+            call(mine)
+
+
+def test_one_channel_stays_the_axis_where_dimensions_come_and_go():
+    for shape, axis in (((1, 3, 4), 0), ((3, 1, 4), 1), ((2, 3, 1), 2)):
+        mine, theirs = by_channel(shape, axis)
+        for dim in range(4):
+            a, b = mine.unsqueeze(dim), theirs.unsqueeze(dim)
+            assert a.dequantize().tolist() == b.dequantize().tolist() and a.size(a.q_per_channel_axis()) == 1
+    a, b = by_channel((1, 3, 4), 0)
+    assert a.unsqueeze(0).q_per_channel_axis() == b.unsqueeze(0).q_per_channel_axis() == 1
+
+
+def test_elements_are_put_at_indices():
+    for values in (numbers(3, seed=2), torch.tensor(.5)):
+        mine, theirs = pair((5, 6))
+        mine[tede.tensor([0, 4, 2]), tede.tensor([1, 1, -1])] = here(values)
+        theirs[torch.tensor([0, 4, 2]), torch.tensor([1, 1, -1])] = values
+        same(mine, theirs)
+
+
+def test_reshape_copies_where_it_must():
+    mine, theirs = pair((1, 2, 3, 4))
+    same(mine.transpose(1, 2).reshape(1, 4, 2, 3), theirs.transpose(1, 2).reshape(1, 4, 2, 3))
+
+
+def test_limits_of_the_integers():
+    for name in ("qint8", "quint8", "qint32"):
+        mine, theirs = tede.iinfo(getattr(tede, name)), torch.iinfo(getattr(torch, name))
+        assert (mine.bits, mine.min, mine.max) == (theirs.bits, theirs.min, theirs.max)
+    with pytest.raises(TypeError, match="integer input type"):
+        tede.iinfo(tede.float32)
+
+
+@pytest.mark.parametrize("bits", [2, 4])
+def test_the_range_that_loses_least(bits):
+    x = numbers(64)
+    mine, theirs = tede.choose_qparams_optimized(here(x), 64, 200, .16, bits), torch.choose_qparams_optimized(x, 64, 200, .16, bits)
+    for a, b in zip(mine, theirs):
+        assert a.item() == pytest.approx(b.item(), abs=.03)
+    low, high = x.min().half().float(), x.max()
+
+    def loss(low, high):
+        step = ((high - low) / (2**bits - 1)).half().float()
+        return (x - (((x - low) / step).round().clamp(0, 2**bits - 1) * step + low)).norm()
+    found = [torch.tensor(part.item()) for part in mine]
+    assert loss(found[1].half().float(), found[0]) <= loss(low, high)
+    assert tede._choose_qparams_per_tensor(here(x), True) == pytest.approx(torch._choose_qparams_per_tensor(x, True))
+    assert tede._saturate_weight_to_fp16(tede.tensor([1e6, -1e6])).tolist() == [65504, -65504]
+
+
+def test_sums_into_a_tensor():
+    (a, ta), (b, tb) = pair((4, 6)), pair((4, 6), .04, 50, seed=1)
+    out, tout = tede.empty_like(a), torch.empty_like(ta)
+    for name in ("add", "add_relu", "mul", "mul_relu"):
+        getattr(tede.ops.quantized, name).out(a, b, out)
+        getattr(torch.ops.quantized, name).out(ta, tb, tout)
+        same(out, tout)
+    rows = tede.quantize_per_channel(tede.ones(2, 2), tede.ones(2), tede.zeros(2).long(), 0, tede.qint8)
+    with pytest.raises(RuntimeError, match="per-tensor"):
+        tede.ops.quantized.matmul(rows, rows, 1., 0)

@@ -1,6 +1,7 @@
 """Sums, products, concatenation and matrix products of quantized tensors."""
 from tede import _C
 from tede._quantized_ops.define import operator
+from tede._quantized_ops.packed import is_per_tensor
 from tede._quantized_ops.rounding import (
     INTEGERS,
     RANGES,
@@ -100,7 +101,8 @@ _of_a_number("mul", _multiply_number)
 
 
 def _into(name, compute):
-    @operator(f"{name}_out(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!) out")
+    @operator(f"{name}_out(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!) out",
+              f"{name}.out(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!) out")
     def into(qa, qb, out):
         return write(compute(qa, qb, out.q_scale(), out.q_zero_point()), out)
 
@@ -136,4 +138,6 @@ def cat_relu_out(qx, dim, out):
 def matmul(qa, qb, scale, zero_point):
     if qa.dtype != qb.dtype:
         raise RuntimeError("MatMul operands should have the same data type.")
+    if not (is_per_tensor(qa) and is_per_tensor(qb)):
+        raise RuntimeError("Both operands of MatMul should be quantized using per-tensor affine scheme")
     return quantize_sums(qa.dequantize() @ qb.dequantize(), qa.dtype, scale, zero_point)

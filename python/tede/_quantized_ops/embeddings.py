@@ -6,7 +6,7 @@ from tede._C import Tensor
 from tede._quantized import per_channel_affine_float_qparams, scheme_of
 from tede._quantized_ops.define import operator
 from tede._quantized_ops.packed import EmbeddingPackedParamsBase
-from tede._quantized_ops.rounding import functions
+from tede._quantized_ops.rounding import functions, single
 
 _SMALL = 1e-8
 
@@ -98,6 +98,54 @@ def _bags(rows, count, indices, offsets, pruned, weights, mapping, last):
     return functions["zeros"](bags, found.size(-1)).index_add_(0, bag_of, found)
 
 
+def choose_qparams_optimized(input, numel, n_bins, ratio, bit_width):
+    """(largest, least): the range within a row's own that loses least when it is quantized, rows of a table having float16 scales.
+
+    From either end the range is narrowed step by step, where that loses less; the best place at which neither did is taken."""
+    x, top = input.reshape(-1)[:numel].float(), (1 << bit_width) - 1
+
+    def loss(least, most):
+        least = _C.tensor(least).half().float()
+        spread = _C.tensor(most) - least
+        scale = (spread / top).half().float() if spread != 0 else _C.tensor(1.)
+        codes = ((x - least) * (1 / scale)).round().clamp(0, top)
+        return (x - (codes * scale + least)).norm().item()
+    low = whole_low = single(x.amin())
+    high = whole_high = single(x.amax())
+    step = single(single(high - low) / n_bins)
+    room = single(single(n_bins * (1 - single(ratio))) * step)
+    now, found = loss(low, high), []
+    while single(low + room) < high:
+        narrower = single(low + step), single(high - step)
+        left, right = loss(narrower[0], high), loss(low, narrower[1])
+        if now < left and now < right:
+            found.append((now, low, high))
+        if left < right:
+            low, now = narrower[0], left
+        else:
+            high, now = narrower[1], right
+    _, low, high = min(found, key=lambda place: place[0]) if found else (0, whole_low, whole_high)
+    return _C.tensor(high), _C.tensor(low)
+
+
+def _choose_qparams_per_tensor(input, reduce_range=False):
+    """(scale, zero point) that quantize_per_tensor_dynamic takes."""
+    made = functions["quantize_per_tensor_dynamic"](input.contiguous(), _C.quint8, reduce_range)
+    return made.q_scale(), made.q_zero_point()
+
+
+def _saturate_weight_to_fp16(weight):
+    """The weight within the range of float16."""
+    most = _C.finfo(_C.float16).max
+    return weight.clamp(-most, most)
+
+
+def _ranges(weight, bins, ratio, bits):
+    """The best range of each row."""
+    rows = [choose_qparams_optimized(row, row.numel(), bins, ratio, bits) for row in weight.reshape(-1, weight.size(-1))]
+    return functions["stack"]([functions["stack"]([low, high]) for high, low in rows]).reshape(*weight.shape[:-1], 2)
+
+
 def _tables(bits, name):
     """Operators on packed rows in a plain tensor."""
     @operator(f"embedding_bag_{name}_unpack(Tensor weight) -> Tensor")
@@ -115,9 +163,7 @@ def _tables(bits, name):
     else:
         @operator(f"embedding_bag_{name}_prepack(Tensor weight, bool optimized_qparams=False, int nbins=200, float ratio=0.16) -> Tensor")
         def prepack(weight, optimized_qparams=False, nbins=200, ratio=0.16):
-            if optimized_qparams:
-                raise NotImplementedError(f"quantized::embedding_bag_{name}_prepack: optimized_qparams: ranges are those that the rows have")
-            return _prepack(weight, bits)
+            return _prepack(weight, bits, _ranges(weight.float(), nbins, ratio, bits) if optimized_qparams else None)
 
         @operator(f"embedding_bag_{name}_prepack_with_rowwise_min_max(Tensor weight, Tensor rowwise_min_max, bool optimized_qparams=False, "
                   "int nbins=200, float ratio=0.16) -> Tensor")

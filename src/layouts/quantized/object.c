@@ -70,35 +70,68 @@ static td_tensor *attach(td_tensor *x, const td_quantizer *q)
 
 static td_tensor *alias(td_tensor *x, bool own_version) { return attach(td_plain_alias(x, (td_dtype)x->dtype, own_version), td_quantizer_of(x)); }
 
-/* Per channel a view must keep the axis: it may leave out dimensions before it, or add some, or take a part of any. */
+/* Where x's element at an offset is. */
+static void place_of(const td_tensor *x, int64_t offset, int64_t *place)
+{
+    int order[TD_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++) {             /* largest stride first */
+        int at = d;
+        for (; at > 0 && x->strides[order[at - 1]] < x->strides[d]; at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+    for (int i = 0; i < x->ndim; i++) {
+        const int d = order[i];
+        place[d] = x->sizes[d] > 1 && x->strides[d] ? offset / x->strides[d] : 0;
+        offset -= place[d] * x->strides[d];
+    }
+}
+
+/* The axis of a view, and the first channel that is there; -1: it is left out, and one channel is there alone; -2: the view's dimensions aren't
+ * some of x's, in their order, each a part of it. */
+static int axis_of_view(const td_tensor *x, int axis, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, int64_t *first)
+{
+    int64_t place[TD_MAX_DIMS];
+    int found = -1, before = 0, after = ndim;       /* dimensions of size 1 between these may be the axis */
+    place_of(x, offset, place);
+    *first = place[axis];
+    for (int d = 0, at = 0; d < ndim; d++, at++) {
+        if (sizes[d] == 1) {
+            at--;
+            continue;
+        }
+        while (at < x->ndim && (x->sizes[at] == 1 || x->strides[at] != strides[d]))
+            at++;
+        if (at >= x->ndim || place[at] + sizes[d] > x->sizes[at])
+            return -2;
+        if (at == axis)
+            found = d;
+        else if (at < axis)
+            before = d + 1;
+        else if (after == ndim)
+            after = d;
+    }
+    for (int d = before; d < after && found < 0; d++)
+        if (sizes[d] == 1 && (x->sizes[axis] == 1 || strides[d] == x->strides[axis]) && (d + 1 == after || x->sizes[axis] > 1 || sizes[d + 1] != 1))
+            found = d;
+    return found;
+}
+
+/* Per channel a view keeps the axis, or has one channel alone, which is a tensor quantized as a whole. */
 static td_quantizer *of_view(const td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
     const td_quantizer *q = td_quantizer_of(x);
     if (q->scheme == TD_PER_TENSOR_AFFINE)
         return td_quantizer_retain(q);
-    const int64_t step = x->strides[q->axis], channels = x->sizes[q->axis];
-    int axis = -1;
     if (ndim == x->ndim && !memcmp(sizes, x->sizes, sizeof *sizes * (size_t)ndim) && !memcmp(strides, x->strides, sizeof *sizes * (size_t)ndim))
         return td_quantizer_retain(q);
-    for (int d = 0, at = 0; d < ndim; d++) {                /* the dimensions of x that are left, in their order */
-        while (at < x->ndim && strides[d] != x->strides[at] && sizes[d] != 1)
-            at++;
-        if (at == x->ndim) {
-            axis = -1;
-            break;
-        }
-        if (at == q->axis && strides[d] == step && (sizes[d] > 1 || channels == 1))
-            axis = d;
-        at += strides[d] == x->strides[at];
-    }
-    int64_t before = offset;                                /* the first channel that is there */
-    for (int d = 0; d < q->axis; d++)
-        if (x->strides[d] > step && x->strides[d])
-            before %= x->strides[d];
-    const int64_t first = step ? before / step : 0;
-    if (axis < 0 || first < 0 || first + sizes[axis] > channels)
+    int64_t first = 0;
+    const int axis = offset < 0 ? -2 : axis_of_view(x, q->axis, ndim, sizes, strides, offset, &first);
+    if (axis == -1 && q->scheme == TD_PER_CHANNEL_AFFINE && first < q->scales->numel)
+        return td_quantizer_per_tensor(((const double *)q->scales->data)[first], ((const int64_t *)q->zero_points->data)[first]);
+    if (axis < 0)
         return td_fail(TD_E_RUNTIME, "Setting strides is possible only on uniformly quantized tensor");
-    if (first == 0 && sizes[axis] == channels && axis == q->axis)
+    if (first == 0 && sizes[axis] == q->scales->numel && axis == q->axis)
         return td_quantizer_retain(q);
     TD_AUTO td_tensor *scales = td_narrow(q->scales, 0, first, sizes[axis]), *zero_points = td_narrow(q->zero_points, 0, first, sizes[axis]);
     return td_quantizer_per_channel(scales, zero_points, axis);
