@@ -69,7 +69,9 @@ def main():
     public = {}
     if options.check or options.public:
         public = {ROOT / 'include/tede/ops.h': emit_public.ops_header(families),
-                  ROOT / 'docs/operators.md': emit_public.operators_page(families, ROOT), **emit_pyi.committed(ROOT, families)}
+                  ROOT / 'docs/operators.md': emit_public.operators_page(families, ROOT),
+                  ROOT / 'python/tede/distributed/tensor/_splits.py': emit_public.splits(families),
+                  **emit_pyi.committed(ROOT, families)}
     if options.header:
         write(options.header, emit_public.ops_header(families))
         return

@@ -1,4 +1,5 @@
 """The committed outputs: include/tede/ops.h for C programs, and the documentation's table of operators."""
+import json
 import re
 
 
@@ -137,3 +138,12 @@ def operators_page(families, root):
             lines.append(f'| `{op.schema.text}` | {marks} | {doc} | {cells} |'.replace('||', '| |') if '|' not in op.schema.text else '')
         lines.append('')
     return '\n'.join(lines)
+
+
+def splits(families):
+    """How calls on DTensors are split among processes: `splits` of the entries that have it, as a Python module."""
+    said = {op.full_name: op.entry['splits'] for groups in families.values() for group in groups for op in group
+            if op.entry.get('splits') and op.parent is None and op.target is None}
+    lines = ['"""Generated from `splits` of the entries in ops/: how an operator\'s calls are split among processes."""', '', 'SPLITS = {']
+    lines += [f'    {json.dumps(name)}: {json.dumps(text)},' for name, text in sorted(said.items())]
+    return '\n'.join([*lines, '}', ''])

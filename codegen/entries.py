@@ -15,7 +15,7 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
           'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'layouts', 'sparse_into', 'takes_layout',
-          'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'undo', 'shown', 'spelled', 'geometry', 'implementation', 'reduces',
+          'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'undo', 'splits', 'shown', 'spelled', 'geometry', 'implementation', 'reduces',
           'device', 'sized_by', 'writes', 'from_cpu', 'node', 'formats'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 FLAGS = {'any_device', 'casts', 'contiguous_out', 'copies', 'counts_writes', 'data_dependent', 'detaches', 'factory', 'fills_out', 'heavy',

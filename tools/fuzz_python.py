@@ -28,7 +28,7 @@ import fuzzing
 LEFT_OUT = re.compile(r'''
     hub\. | cpp_extension | multiprocessing | DataLoader | \bdataloader | spawn | start_processes | set_num_(interop_)?threads | __main__ | testing\._internal
     | \.func\._interpreters | Transformer(De|En)coder$ | _get_clones | _reverse_repeat_tuple | proxy_tensor\._names | as_torch\.
-    | _library_load | _device_load | \bload_library | collect_env | \bexplain\b | \.show$ | breakpoint | \bbackend_registration | _distributed_state
+    | _library_load | _device_load | \bload_library | collect_env | \bexplain\b | \.show$ | breakpoint | \bbackend_registration
     | tede\.utils\._pytree\.(?!tree) | \._set_package$ | _weights_only_unpickler\.main | sleep | \bprofiler\.itt
     # Internal: they trust the modules that call them, and what they change is the process's.
     | overrides\._push_mode | _explain\.\w+\.listen | register_package

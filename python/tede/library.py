@@ -443,13 +443,14 @@ def register_vmap(op, func=None, /, *, lib=None):
 
 
 def set_traits(op, *, batch=None, autocast=None, tags=None, names=None, flops=None, shown=None, spelled=None, decompose=None, undo=None,
-               promotes=None, linear=None, knows_bits=None):
+               splits=None, promotes=None, linear=None, knows_bits=None):
     """Behaviour of an operator of the program's own, in the words that entries of tede's operators use (docs/extending.md): `batch`, the
     pattern at vmap levels ("pointwise", "dims(absent_is_all)", ...); `autocast`: "lower_precision", "fp32" or "promote"; `tags`, as in
     `Library.define`; `names`, what becomes of names of dimensions ("reduced", "kept", ...); `flops`, how it is counted ("product(a, b)");
     `shown`, the operator that __torch_dispatch__ sees where an argument was left out or is a number ("dim=total.all"); `spelled`, another
     name of an argument in Python ("src=other"); `decompose`, the rule whose calls it sees ("matmul", ...) or "never"; `undo`, of a view,
-    its operand with `src` written through it ("select_scatter(self, src, dim, index)"), for functionalize. `promotes=True`: its operands
+    its operand with `src` written through it ("select_scatter(self, src, dim, index)"), for functionalize; `splits`, how a
+    call on DTensors is split among processes ("x: *_ -> *", as in ops/*.yaml). `promotes=True`: its operands
     are brought to one dtype by the rules of promotion("array_api"); `linear=True`: in forward mode its tangent is what it gives of its operands'
     tangents; `knows_bits=True`: its kernels read operands that are only marked as conjugated or negated, which others get computed. What is
     None stays as it is."""
@@ -465,6 +466,9 @@ def set_traits(op, *, batch=None, autocast=None, tags=None, names=None, flops=No
     if undo is not None:
         from tede._subclasses.functional_tensor import check_undo
         check_undo(full, undo)
+    if splits is not None:
+        from tede.distributed.tensor._splits import SPLITS
+        SPLITS[full] = splits
     if tags is not None:
         _tags.declare(full, tags)
     _C._set_op_traits(full, batch=batch, autocast=autocast, names=names, flops=flops, shown=shown, spelled=spelled, decompose=decompose, undo=undo,

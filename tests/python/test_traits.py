@@ -231,6 +231,8 @@ def test_no_c_file_outside_ops_lists_operators():
 
 # Python's modules that name operators, and why: a public namespace or a protocol of PyTorch's is a list of names itself.
 PYTHON = {
+    'distributed/tensor/_rules.py': 'patterns of `batch`, some of which are called as an operator is',
+    'distributed/tensor/_splits.py': 'generated from the entries',
     '__init__.py': 'the names of the package: which module has a function that is written in Python, and which functions pass on to it',
     '_storage.py': 'methods of the old typed storages, some of which are called as operators are',
     '_tensor.py': 'methods of Tensor that are written in Python',

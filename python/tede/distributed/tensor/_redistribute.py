@@ -1,0 +1,85 @@
+"""From some placements of a tensor to others.
+
+Along one mesh dimension each pair of placements has one collective. A tensor dimension that several mesh dimensions split is split by the first of them
+first, so a change at one of them undoes the later ones, last first, and does them again; others change in any order."""
+import tede
+from tede.distributed.tensor import _collectives as comm
+from tede.distributed.tensor._spec import DTensorSpec, TensorMeta, normalized
+from tede.distributed.tensor.placement_types import Replicate
+
+WHOLE = Replicate()
+
+
+def _step(x, spec, i, target):
+    """Local tensor and spec after a change of one mesh dimension's placement."""
+    mesh, now = spec.mesh, spec.placements[i]
+    if now.is_shard() and target.is_shard():
+        x = comm.all_to_all(x, now.dim, spec.sizes(i, now), target.dim, spec.sizes(i, target), mesh, i)
+    elif now.is_shard() and target.is_replicate():
+        x = comm.all_gather(x, now.dim, spec.sizes(i, now), mesh, i)
+    elif now.is_partial() and target.is_replicate():
+        x = comm.all_reduce(x, now.reduce_op, mesh, i, getattr(now, "norm_type", None))
+    elif now.is_partial() and target.is_shard():
+        if now.reduce_op == "norm":
+            return _step(*_step(x, spec, i, WHOLE), i, target)
+        x = comm.reduce_scatter(x, target.dim, spec.sizes(i, target), now.reduce_op, mesh, i)
+    elif now.is_replicate() and target.is_shard():
+        x = target._part(x, mesh.size(i), mesh.get_local_rank(i))
+        x = x.clone() if mesh.size(i) > 1 else x
+    elif now.is_replicate() and target.is_partial():
+        x = target._partition_value(x, mesh, i) if mesh.size(i) > 1 else x
+    else:
+        raise RuntimeError(f"redistribute from {now} to {target} not supported yet")
+    return x, DTensorSpec(mesh, (*spec.placements[:i], target, *spec.placements[i + 1:]), spec.tensor_meta)
+
+
+def redistribute_local(x, spec, placements):
+    """The local tensor of the same whole under other placements."""
+    if spec.mesh.get_coordinate() is None:
+        return x
+    goal = list(placements)
+    for i in reversed(range(len(goal))):            # a split that a changing one lies under is undone
+        now = spec.placements[i]
+        below = {d for j in range(i) if spec.placements[j] != goal[j] for d in (spec.placements[j], goal[j]) if d.is_shard()}
+        if now.is_shard() and any(d.dim == now.dim for d in below):
+            x, spec = _step(x, spec, i, WHOLE)
+    for i, target in enumerate(goal):
+        now = spec.placements[i]
+        if now != target:
+            above = any(p.is_shard() and target.is_shard(p.dim) for p in spec.placements[i + 1:])
+            if now.is_partial() and target.is_partial() or now.is_shard() and target.is_partial() or above:
+                x, spec = _step(x, spec, i, WHOLE)
+            x, spec = _step(x, spec, i, target)
+    return x
+
+
+class Redistribute(tede.autograd.Function):
+    """redistribute with a gradient: that of the tensor it was has its placements, whole where it was a part."""
+
+    @staticmethod
+    def forward(ctx, x, mesh, placements, forward_dtype=None, backward_dtype=None):
+        from tede.distributed.tensor._api import made
+        ctx.spec, ctx.dtypes = x._spec, (x.dtype, backward_dtype)
+        placements = normalized(placements, mesh, x.ndim)
+        local, spec = x._local_tensor, x._spec
+        if forward_dtype is not None:
+            local = local.to(forward_dtype)
+        if mesh != spec.mesh:
+            raise NotImplementedError("Cross device mesh comm not supported yet!")
+        found = redistribute_local(local, spec, placements) if placements != spec.placements else local
+        meta = TensorMeta(*spec.tensor_meta[:2], local.dtype)
+        return made(found.view_as(found) if found is local else found, DTensorSpec(mesh, placements, meta), found.requires_grad)
+
+    @staticmethod
+    def backward(ctx, grad):
+        from tede.distributed.tensor._api import made
+        goal = tuple(WHOLE if p.is_partial() and not now.is_partial() else p
+                     for p, now in zip(ctx.spec.placements, grad._spec.placements))
+        local = grad._local_tensor
+        if ctx.dtypes[1] is not None:
+            local = local.to(ctx.dtypes[1])
+        local = redistribute_local(local, grad._spec, goal)
+        spec = DTensorSpec(ctx.spec.mesh, goal, TensorMeta(tuple(grad.shape), tuple(grad.stride()), ctx.dtypes[0]))
+        return made(local.to(ctx.dtypes[0]), spec, False), None, None, None, None
+
+

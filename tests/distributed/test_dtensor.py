@@ -1,0 +1,129 @@
+"""DTensors: what goes in comes out, operators give what they give of whole tensors, and so do gradients."""
+from importlib import import_module
+
+import pytest
+import ranks
+
+
+def _parts(lib):
+    return import_module(f"{lib.__name__}.distributed.tensor"), import_module(f"{lib.__name__}.nn.functional")
+
+
+def ways(lib, rank, size):
+    T, _ = _parts(lib)
+    m = T.init_device_mesh("cpu", (size,))
+    x = lib.arange(15.).view(5, 3)
+    found = {}
+    places = {"s0": T.Shard(0), "s1": T.Shard(-1), "r": T.Replicate()}
+    for a, p in places.items():
+        d = T.distribute_tensor(x, m, [p])
+        found[a] = [list(d.to_local().shape), repr(d.placements), list(d.shape)]
+        for b, q in places.items():
+            e = d.redistribute(m, [q])
+            found[a + b] = [list(e.to_local().shape), bool((e.full_tensor() == x).all())]
+    part = T.DTensor.from_local(lib.ones(2, 2) * (rank + 1), m, [T.Partial()])
+    found["partial"] = [part.full_tensor().tolist(), part.redistribute(m, [T.Shard(0)]).to_local().tolist()]
+    leaf = lib.ones(2, 3, requires_grad=True)
+    whole = T.DTensor.from_local(leaf, m, [T.Shard(0)])
+    (whole.redistribute(m, [T.Replicate()]).to_local() * (rank + 1)).sum().backward()
+    found["grad"] = [list(whole.shape), leaf.grad.tolist()]
+    found["made"] = [T.zeros(4, 3, device_mesh=m, placements=[T.Shard(0)]).to_local().tolist(),
+                     T.full((3,), 2., device_mesh=m, placements=[T.Shard(0)]).to_local().tolist()]
+    for name, f in {"mixed": lambda: T.distribute_tensor(x, m, [T.Replicate()]) + lib.ones(5, 3), "length": lambda: T.distribute_tensor(x, m, []),
+                    "leaf": lambda: T.distribute_tensor(x.requires_grad_() * 2, m, [T.Replicate()])}.items():
+        with pytest.raises((RuntimeError, ValueError)) as info:
+            f()
+        found[name] = type(info.value).__name__
+    return found
+
+
+def test_ways_in_out_and_between(library):
+    first, second = ranks.run(ways, 2, library)
+    assert first["s0"] == [[3, 3], "(Shard(dim=0),)", [5, 3]] and second["s0"][0] == [2, 3] and second["s1"][:2] == [[5, 1], "(Shard(dim=1),)"]
+    assert all(first[a + b][1] and second[a + b][1] and first[a + b][0] == first[b][0] for a in ("s0", "s1", "r") for b in ("s0", "s1", "r"))
+    assert first["partial"] == [[[3., 3.]] * 2, [[3., 3.]]] and second["partial"] == first["partial"]
+    assert first["grad"] == [[4, 3], [[1.] * 3] * 2] and second["grad"] == [[4, 3], [[2.] * 3] * 2]
+    assert first["made"] == [[[0.] * 3] * 2, [2., 2.]] and second["made"] == [[[0.] * 3] * 2, [2.]]
+    assert [first[k] for k in ("mixed", "length", "leaf")] == ["RuntimeError", "ValueError", "RuntimeError"]
+
+
+OPERATORS = {
+    "sum": lambda L, F, x: x.sum(), "sum1": lambda L, F, x: x.sum(1), "mean": lambda L, F, x: x.mean(), "mean0": lambda L, F, x: x.mean(0, keepdim=True),
+    "amax": lambda L, F, x: x.amax(-1), "softmax": lambda L, F, x: x.softmax(-1), "log_softmax": lambda L, F, x: F.log_softmax(x, 1),
+    "flat": lambda L, F, x: x.view(24, 8), "joined": lambda L, F, x: x.reshape(4, 48), "apart": lambda L, F, x: x.view(4, 6, 2, 4),
+    "transpose": lambda L, F, x: x.transpose(0, 2), "permute": lambda L, F, x: x.permute(2, 0, 1), "pointwise": lambda L, F, x: x.exp() * 3 + x - 1,
+    "broadcast": lambda L, F, x: x + x.sum(0), "layer_norm": lambda L, F, x: F.layer_norm(x, (8,)), "rms_norm": lambda L, F, x: F.rms_norm(x, (8,)),
+    "cat": lambda L, F, x: L.cat([x, x * 2], 1), "stack": lambda L, F, x: L.stack([x, x * 2]), "unbind": lambda L, F, x: x.unbind(0)[1],
+    "split": lambda L, F, x: x.split(3, 1)[0], "select": lambda L, F, x: x[:, 2], "slice": lambda L, F, x: x[1:3],
+    "unsqueeze": lambda L, F, x: x.unsqueeze(1).squeeze(1), "norm": lambda L, F, x: L.linalg.vector_norm(x, dim=1), "var": lambda L, F, x: x.var(-1),
+    "expand": lambda L, F, x: x.unsqueeze(0).expand(3, 4, 6, 8), "where": lambda L, F, x: L.where(x > 0, x, x * 2), "clamp": lambda L, F, x: x.clamp(0, 1),
+    "tril": lambda L, F, x: x.tril(), "matmul": lambda L, F, x: x @ x.transpose(1, 2), "linear": lambda L, F, x: F.linear(x, x[0, :3]),
+    "attention": lambda L, F, x: F.scaled_dot_product_attention(*(x.reshape(4, 6, 2, 4).transpose(1, 2),) * 3, is_causal=True),
+    "silu": lambda L, F, x: F.silu(x) * x, "cumsum": lambda L, F, x: x.cumsum(1), "topk": lambda L, F, x: x.topk(2, -1)[0], "max": lambda L, F, x: x.max(),
+    "mse": lambda L, F, x: F.mse_loss(x, x * 2), "dropout": lambda L, F, x: F.dropout(x, 0.5), "repeat": lambda L, F, x: x.repeat(2, 1, 1),
+    "index_select": lambda L, F, x: x.flip(1), "std": lambda L, F, x: x.std(), "prod": lambda L, F, x: x.prod(1), "nothing": lambda L, F, x: x * x.sum().item(),
+}
+
+
+def operators(lib, rank, size):
+    T, F = _parts(lib)
+    m = T.init_device_mesh("cpu", (size,))
+    lib.manual_seed(0)
+    whole, wrong = lib.randn(4, 6, 8), []
+    for name, f in OPERATORS.items():
+        for p in T.Shard(0), T.Shard(1), T.Shard(2), T.Replicate():
+            d, x = T.distribute_tensor(whole, m, [p]).requires_grad_(), whole.clone().requires_grad_()
+            lib.manual_seed(3)
+            wanted = f(lib, F, x)
+            lib.manual_seed(3)
+            found = f(lib, F, d)
+            g = lib.randn(tuple(wanted.shape))
+            (wanted * g).sum().backward()
+            (found * T.distribute_tensor(g, m, [T.Replicate()])).sum().backward()
+            for what, a, b in ("result", wanted, found.full_tensor()), ("gradient", x.grad, d.grad.full_tensor()):
+                if a.shape != b.shape or not lib.allclose(a, b, atol=1e-5):
+                    wrong.append((name, str(p), what))
+    return wrong
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_operators_give_what_they_give_of_whole_tensors(size):
+    """Three ranks have uneven shards. PyTorch refuses some of these, and draws other masks for dropout."""
+    assert ranks.run(operators, size, "tede") == [[]] * size
+
+
+def table(lib, rank, size):
+    T, F = _parts(lib)
+    m = T.init_device_mesh("cpu", (size,))
+    lib.manual_seed(0)
+    e, w, ids, wrong = lib.randn(10, 8), lib.randn(8, 10), lib.tensor([[1, 2, 9], [3, 4, 0]]), []
+    for p in T.Shard(0), T.Shard(1), T.Replicate():
+        for q in T.Shard(0), T.Replicate():
+            for ignored in -100, 3:
+                d, x = T.distribute_tensor(e, m, [p]).requires_grad_(), e.clone().requires_grad_()
+                i = T.distribute_tensor(ids, m, [q])
+                found = F.cross_entropy((F.embedding(i, d) @ T.distribute_tensor(w, m, [T.Replicate()])).view(-1, 10), i.view(-1), ignore_index=ignored)
+                wanted = F.cross_entropy((F.embedding(ids, x) @ w).view(-1, 10), ids.view(-1), ignore_index=ignored)
+                found.backward()
+                wanted.backward()
+                if not lib.allclose(wanted, found.full_tensor()) or not lib.allclose(x.grad, d.grad.full_tensor(), atol=1e-6):
+                    wrong.append((str(p), str(q), ignored))
+    return wrong
+
+
+def test_tables_and_losses():
+    assert ranks.run(table, 2, "tede") == [[], []]
+
+
+def unknown(lib, rank, size):
+    T, _ = _parts(lib)
+    x = T.distribute_tensor(lib.eye(4), T.init_device_mesh("cpu", (size,)), [T.Shard(0)])
+    with pytest.raises((NotImplementedError, RuntimeError), match="does not have a sharding strategy registered"):
+        lib.linalg.lu_factor(x) if lib.__name__ == "torch" else lib.nn.functional.pdist(x)
+    with pytest.raises(RuntimeError, match="in-place operations that require placement changes are not supported"):
+        T.DTensor.from_local(lib.ones(4), x.device_mesh, [T.Partial()]).exp_()
+    return "refused"
+
+
+def test_what_cant_be_split_is_refused():
+    assert ranks.run(unknown, 2, "tede") == ["refused"] * 2
