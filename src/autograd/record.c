@@ -33,7 +33,7 @@ int td_record_out(const char *op, td_tensor *out, td_tensor *result)
     int status = td_check_out_device(result->device, out->device) || td_check_cast(op, result->dtype, out->dtype) ? -1 : 0;
     if (status == 0 && !fits)
         status = td_requires_grad(out) ? td_error(TD_E_RUNTIME, "cannot resize variables that require grad")
-                                       : td_resize_strided(out, result->ndim, result->sizes, result->strides);
+                                       : td_resize_output(out, result->ndim, result->sizes);
     if (status == 0)
         status = td_copy_from_(out, result, false);
     if (status == 0 && __atomic_load_n(&td_values_saved, __ATOMIC_RELAXED))

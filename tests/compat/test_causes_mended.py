@@ -1,4 +1,6 @@
 """What random programs had found and the table of differences had named, as PyTorch does it."""
+import math
+
 import pytest
 
 
@@ -123,3 +125,74 @@ def test_conjugated_gradients_of_complex_correlations(lib):
     x = lib.tensor([[1 + 2j, 2 - 1j, .5j], [0, 1j, 3]]).requires_grad_()
     x.corrcoef().adjoint().abs().sum().backward()
     assert x.grad.isfinite().all() and x.grad.abs().sum() > .1
+
+
+def test_turned_and_shuffled_tensors_are_no_views(lib):
+    x = lib.arange(8.).reshape(1, 4, 2, 1)
+    with lib.no_grad():
+        made = [lib.channel_shuffle(x, 2), lib.channel_shuffle(x, 1), lib.rot90(x, 1, [1, 2]), lib.rot90(x, 3, [1, 2]),
+                lib.quantile(x, lib.tensor([.5, 1.])), lib.quantile(x, lib.tensor([1.])), lib.quantile(x, .5)]
+    assert not any(y._is_view() for y in made)
+    for y in made:
+        y.mul_(lib.ones((), requires_grad=True))             # a view that was made so could not be written to
+    assert made[2].stride() == (8, 1, 2, 1) and made[2].flatten().tolist() == [1, 3, 5, 7, 0, 2, 4, 6]
+    assert made[0].flatten().tolist() == [0, 1, 4, 5, 2, 3, 6, 7] and made[1].tolist() == x.tolist()
+    assert lib.quantile(x, lib.tensor([.25, .5]), 1).shape == (2, 1, 2, 1)
+
+
+def test_gradients_of_turned_tensors_and_quantiles(lib):
+    x = lib.arange(6.).reshape(2, 3).requires_grad_()
+    w = lib.arange(6.).reshape(3, 2)
+    ((lib.rot90(x) * w).sum() + (lib.quantile(x, lib.tensor([0., 1.]), 1).t() * w[:2]).sum()).backward()
+    assert x.grad.tolist() == [[4, 2, 1], [7, 3, 4]]
+    assert lib.func.vmap(lib.rot90)(x.detach().reshape(1, 2, 3)).shape == (1, 3, 2)
+    assert lib.func.vmap(lambda y: lib.quantile(y, .5))(x.detach()).tolist() == [1, 4]
+
+
+def test_the_smallest_of_nan_has_no_share(lib):
+    for call in lib.amin, lib.amax, lambda x: lib.aminmax(x)[0]:
+        x = lib.tensor([1., math.nan, 2.], requires_grad=True)
+        call(x).backward()
+        assert x.grad.isnan().all()
+    x = lib.tensor([1., math.nan, 2.], requires_grad=True)
+    x.min().backward()
+    assert x.grad.tolist() == [0, 1, 0]
+
+
+def test_heights_at_points_of_more_dimensions(lib):
+    assert lib.trapz(lib.ones(4), lib.ones(3, 3), dim=-1).shape == (3,)
+    assert lib.trapezoid(lib.arange(4.), lib.arange(9.).reshape(3, 3), dim=-1).tolist() == [6 / 4 * 1 * 2, 9, 15]
+
+
+def test_ranges_of_integers_have_integer_ends(lib):
+    assert lib.range(.5, 2, dtype=lib.int8).tolist() == [0, 1, 2]
+    assert lib.range(1.5, -2.5, -1, dtype=lib.int32).tolist() == [1, 0, -1, -2]
+    assert lib.range(.9, 2.1, dtype=lib.uint8).tolist() == [0, 1, 2]
+
+
+def test_padding_is_at_most_half_of_a_kernel_without_its_gaps(lib):
+    x = lib.ones(1, 1, 4, 5)
+    refused(lambda: lib.max_pool2d(x, [2, 1], [2, 2], [2, 0], [3, 2]), RuntimeError, 'padW = 0, padH = 2, kW = 1, kH = 2')
+    refused(lambda: lib.max_pool3d(x[None], [1, 2, 1], None, [0, 2, 0], [1, 3, 1]), RuntimeError, 'kT: 1 kW: 1 kH: 2 padT: 0 padW: 0 padH: 2')
+
+
+def test_what_is_refused_at_edges(lib):
+    nan, x = math.nan, lib.zeros(2, 3, dtype=lib.complex64)
+    refused(lambda: lib.nn.functional.smooth_l1_loss(lib.ones(2), lib.ones(2), beta=nan), RuntimeError, 'negative values for beta')
+    refused(lambda: lib.linalg.matrix_norm(x, 1, dtype=lib.float32), RuntimeError, 'dtype should be complex')
+    refused(lambda: lib.linalg.norm(x, 1, dim=[0, 1], dtype=lib.float32), RuntimeError, 'dtype should be complex')
+
+
+def test_an_inverse_lies_in_rows_in_a_resized_out(lib):
+    x = lib.tensor([[2., 1.], [1., 3.]])
+    assert lib.linalg.tensorinv(x, 1, out=lib.zeros(0)).stride() == (2, 1)
+
+
+def test_ranks_have_no_history(lib):
+    x = leaf(lib, 2, 2)
+    assert not lib.linalg.matrix_rank(x, 1e-5, out=lib.zeros((), dtype=lib.int64)).requires_grad
+
+
+def test_a_loss_of_no_features(lib):
+    x, weight = lib.ones(2, 0), lib.ones(2, 0)
+    assert lib.nn.functional.linear_cross_entropy(x, weight, lib.tensor([0, 1])).item() == pytest.approx(math.log(2))

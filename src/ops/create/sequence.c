@@ -210,6 +210,12 @@ td_tensor *td_op_range_step(td_scalar start, td_scalar end, td_scalar step, td_d
     if (td_warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
                 "builtin. Instead, use torch.arange, which produces values in [start, end)."))
         return NULL;
+    if (td_dtype_is_integral(kind)) {       /* they become integers first */
+        first = trunc(first), last = trunc(last), by = trunc(by);
+        if (by == 0)
+            return td_fail(TD_E_RUNTIME, "step must be nonzero");
+        start = td_float(first), step = td_float(by);
+    }
     double count = floor((last - first) / by) + 1;
     return td_arange_start_step(start, td_float(first + by * (td_dtype_is_integral(kind) ? count : count - 0.5)), step,
                                 kind, device);

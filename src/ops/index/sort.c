@@ -122,16 +122,6 @@ int td_meta_nanmedian_all(td_spec *specs, td_tensor *self) { return td_meta_medi
 
 /* ---- quantiles: sort, then interpolate between the two neighbours of each rank */
 
-/* The last dimension first, the others behind it in their order. */
-static td_tensor *to_front(td_tensor *x)
-{
-    int64_t order[TD_MAX_DIMS];
-    order[0] = x->ndim - 1;
-    for (int d = 1; d < x->ndim; d++)
-        order[d] = d - 1;
-    return td_permute(x, x->ndim, order);
-}
-
 /* Ranks are whole numbers in the values' floating dtype: [..., q] of them into sorted rows [..., n]. */
 static td_tensor *pick(td_tensor *sorted, td_tensor *ranks)
 {
@@ -254,7 +244,11 @@ static td_tensor *quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bo
         shaped = td_tensor_retain(values);
     }
     TD_AUTO td_tensor *dense = shaped ? td_clone_format(shaped, TD_CONTIGUOUS_FORMAT) : NULL;
-    return !dense ? NULL : q->ndim == 0 ? td_squeeze_dim(dense, -1) : to_front(dense);
+    /* In place, since the result is no view of what nobody has. */
+    int status = !dense ? -1 : q->ndim == 0 ? td_squeeze_dim_(dense, -1) : 0;
+    for (int k = dense ? dense->ndim - 1 : 0; q->ndim && k > 0 && status == 0; k--)
+        status = td_transpose_(dense, k, k - 1);
+    return status ? NULL : td_tensor_retain(dense);
 }
 
 td_tensor *td_op_quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bool keepdim, const char *interpolation)

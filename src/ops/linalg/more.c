@@ -270,6 +270,8 @@ static td_tensor *keep_dims(td_tensor *reduced, int a, int b, bool keepdim)
 }
 static td_tensor *in_dtype(td_tensor *self, td_dtype dtype)
 {
+    if (dtype != TD_DTYPE_NONE && td_is_complex(self) && !td_dtype_is_complex(dtype))
+        return td_fail(TD_E_RUNTIME, "linalg.matrix_norm: dtype should be complex for complex inputs, but got %s", td_dtype_title(dtype));
     if (dtype != TD_DTYPE_NONE)
         return td_to(self, dtype);
     return td_ref(self);

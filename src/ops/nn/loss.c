@@ -46,7 +46,7 @@ td_tensor *td_op_l1_loss(td_tensor *self, td_tensor *target, int64_t reduction)
 /* e^2 / (2 beta) for |e| < beta, else |e| - beta / 2; without a curved part it is the absolute error. */
 td_tensor *td_op_smooth_l1_loss(td_tensor *self, td_tensor *target, int64_t reduction, double beta)
 {
-    if (beta < 0)
+    if (!(beta >= 0))
         return td_fail(TD_E_RUNTIME, "smooth_l1_loss does not support negative values for beta.");
     if (beta == 0)
         return td_op_l1_loss(self, target, reduction);

@@ -156,6 +156,13 @@ static int pool(td_pool_geometry *g, const wording *words, int dims, const td_te
         fits &= in >= w.kernel[i], any &= n >= 1;
         out[i - (3 - dims)] = n;
     }
+    for (int i = 3 - dims; i < 3 && dims > 1; i++)
+        if (w.padding[i] > w.kernel[i] / 2)             /* dilation or not */
+            return dims == 2 ? td_error(TD_E_RUNTIME, "pad should be smaller than or equal to half of kernel size, but got padW = %" PRId64
+                                        ", padH = %" PRId64 ", kW = %" PRId64 ", kH = %" PRId64, w.padding[2], w.padding[1], w.kernel[2], w.kernel[1])
+                             : td_error(TD_E_RUNTIME, "pad should be smaller than or equal to half of kernel size, but got kT: %" PRId64
+                                        " kW: %" PRId64 " kH: %" PRId64 " padT: %" PRId64 " padW: %" PRId64 " padH: %" PRId64, w.kernel[0],
+                                        w.kernel[2], w.kernel[1], w.padding[0], w.padding[2], w.padding[1]);
     td_pool_planes(g, dims, self, out);
     for (int i = 3 - dims; i < 3; i++)
         g->kernel[i] = w.kernel[i], g->stride[i] = w.stride[i], g->padding[i] = w.padding[i], g->dilation[i] = w.dilation[i];

@@ -144,7 +144,7 @@ static td_tensor *mask_of(td_tensor *self, td_tensor *result, int64_t n_dim, con
 {
     TD_AUTO td_tensor *extreme = td_restore_dims(result, self->ndim, n_dim, dim, keepdim);
     TD_AUTO td_tensor *equal = td_eq(self, extreme);
-    if (n_dim > 0)
+    if (n_dim >= 0)                 /* amax and amin of NaN have no element that equals it, as in PyTorch */
         return td_tensor_retain(equal);
     TD_AUTO td_tensor *nan = td_isnan(self);
     TD_AUTO td_tensor *result_nan = td_isnan(extreme);
@@ -167,8 +167,8 @@ td_tensor *td_op_extreme_backward(td_tensor *grad, td_tensor *self, td_tensor *r
 td_tensor *td_op_aminmax_backward(td_tensor *grad_min, td_tensor *grad_max, td_tensor *self, td_tensor *min, td_tensor *max,
                                   const int64_t *dim, bool keepdim)
 {
-    TD_AUTO td_tensor *low = td_extreme_backward(grad_min, self, min, dim ? 1 : -1, dim, keepdim);
-    TD_AUTO td_tensor *high = td_extreme_backward(grad_max, self, max, dim ? 1 : -1, dim, keepdim);
+    TD_AUTO td_tensor *low = td_extreme_backward(grad_min, self, min, dim ? 1 : 0, dim, keepdim);
+    TD_AUTO td_tensor *high = td_extreme_backward(grad_max, self, max, dim ? 1 : 0, dim, keepdim);
     return td_add(low, high);
 }
 

@@ -285,6 +285,7 @@ td_tensor *td_op_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim)
     int empty = is_empty_along(y, dim);
     if (empty)
         return empty < 0 ? NULL : zeros_without(y, dim);
+    dim = td_wrap_dim(dim, y->ndim);        /* x may have more dimensions, and the parts then, too */
     TD_AUTO td_tensor *parts = areas("trapezoid", y, x, dim);
     TD_AUTO td_tensor *sum = td_sum_dim(parts, 1, &dim, false);
     return td_mul_number(sum, 0.5);

@@ -185,8 +185,8 @@ td_tensor *td_op_channel_shuffle(td_tensor *self, int64_t groups)
         inner *= self->sizes[i];
     TD_AUTO td_tensor *split = td_reshape(self, 4, (int64_t[]){self->sizes[0], groups, self->sizes[1] / groups, inner});
     TD_AUTO td_tensor *transposed = td_transpose_int(split, 1, 2);
-    TD_AUTO td_tensor *dense = td_clone_format(transposed, TD_CONTIGUOUS_FORMAT);
-    return td_reshape(dense, n, self->sizes);
+    TD_AUTO td_tensor *shuffled = td_reshape(transposed, n, self->sizes);       /* a copy, or a view where nothing changes places */
+    return shuffled && shuffled->storage == self->storage ? td_clone_format(shuffled, TD_CONTIGUOUS_FORMAT) : td_ref(shuffled);
 }
 
 /* The gated linear unit a sigmoid(b), a and b being the halves along dim (Dauphin et al. 2017, "Language Modeling with Gated

@@ -238,7 +238,7 @@ td_tensor *td_op_rot90(td_tensor *self, int64_t k, int64_t n_dims, const int64_t
     if (k == 2)
         return td_flip(self, 2, dims);
     TD_AUTO td_tensor *flipped = td_flip(self, 1, k == 1 ? &dims[1] : &dims[0]);
-    return td_transpose_int(flipped, a, b);
+    return !flipped || td_transpose_(flipped, a, b) ? NULL : td_tensor_retain(flipped);     /* no view of what nobody has */
 }
 
 /* A roll is PyTorch's cat of two slices per dimension, from which it inherits corners: the result stays channels last if every named

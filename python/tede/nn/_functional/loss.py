@@ -114,7 +114,7 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
     if tuple(target.shape) == logits_shape and ignore_index is not None:
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = N.linear(input, linear_weight.reshape(-1, features), bias).reshape(logits_shape)
+    logits = N.linear(input, linear_weight.reshape(math.prod(shape), features), bias).reshape(logits_shape)
     return cross_entropy(logits, target, weight, ignore_index=-100 if ignore_index is None else ignore_index,
                          reduction=reduction, label_smoothing=label_smoothing)
 
