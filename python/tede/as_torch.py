@@ -23,7 +23,8 @@ _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_compat", "_
 
 def _with_path(module, rest):
     """The module; with a path if PyTorch's is a package, so that the modules within are looked for by the finder."""
-    if not hasattr(module, "__path__") and (_compat.has_modules(rest) or rest in {path.partition(".")[0] for path in MODULES}):
+    written = getattr(module, "__file__", None) is not None
+    if not hasattr(module, "__path__") and (_compat.has_modules(rest, written) or rest in {path.partition(".")[0] for path in MODULES}):
         module.__path__ = []
     return module
 

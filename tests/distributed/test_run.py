@@ -10,8 +10,8 @@ import time
 import pytest
 
 
-def launch(*arguments, **environment):
-    return subprocess.run([sys.executable, "-m", "tede.distributed.run", *map(str, arguments)], capture_output=True, text=True, timeout=60,
+def launch(*arguments, run=("tede.distributed.run",), **environment):
+    return subprocess.run([sys.executable, "-m", *run, *map(str, arguments)], capture_output=True, text=True, timeout=60,
                           env={**os.environ, **environment})
 
 
@@ -82,3 +82,10 @@ def test_modules_and_other_programs(script, tmp_path):
     assert launch("--standalone", "--run-path", script("(here / 'path').write_text(__name__)")).returncode == 0
     assert (tmp_path / "path").read_text() == "__main__"
     assert launch("--standalone", "--nproc-per-node=some", script("")).returncode != 0
+
+
+def test_pytorchs_name_of_it_gives_processes_that_see_pytorchs_names(script, tmp_path):
+    path = script("import torch\n(here / ('saw' + rank)).write_text(torch.nn.Linear.__module__ + torch.randn.__class__.__module__)")
+    done = launch("--standalone", "--nproc-per-node=2", path, run=("tede.as_torch", "-m", "torch.distributed.run"))
+    assert done.returncode == 0, done.stderr
+    assert "torch.nn" in (tmp_path / "saw1").read_text() and "tede" not in (tmp_path / "saw0").read_text().replace("tede._C", "")

@@ -200,10 +200,10 @@ def fill(namespace):
     return find
 
 
-def has_modules(path):
-    """Whether there are modules below a path."""
+def has_modules(path, written=False):
+    """Whether there are modules below a path; a tree has none below one that is written in a file."""
     section = section_of(path)
-    return section is not None and section.tree or any(other.startswith(path + ".") for other in (*SECTIONS, *MODULES))
+    return section is not None and section.tree and not written or any(other.startswith(path + ".") for other in (*SECTIONS, *MODULES))
 
 
 class Maker:
@@ -225,6 +225,10 @@ class Known:
 
     def create_module(self, spec):
         return self._module
+
+    def get_code(self, name):
+        """For `python -m` with that name."""
+        return self._spec.loader.get_code(self._spec.name)
 
     def exec_module(self, module):
         name, module.__spec__ = module.__spec__.name.partition(".")[2], self._spec       # the machinery has put its own there
