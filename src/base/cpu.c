@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/levels.h"
 #include "base/once.h"
+#include "base/tiles.h"
 
 #include <stdlib.h>
 
@@ -12,6 +13,10 @@ static bool td_has_any(void) { return true; }
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 static uint64_t enabled_state(void)
 {
@@ -76,6 +81,28 @@ bool td_cpu_multiplies_bytes(void)
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 11);
 }
 
+/* The kernel makes room for the tiles of those threads alone whose process has asked for it; it refuses where a thread's stack for signals is
+ * too small for them. */
+static bool tiles;
+static int look_for_tiles(void)
+{
+    enum { TILES = 3 << 17, TILE_DATA = 18, REQUEST = 0x1023, WANTED = 3 << 24 };     /* XCR0; arch_prctl: ARCH_REQ_XCOMP_PERM; CPUID.7.0:EDX */
+    unsigned a, b, c, d;
+    tiles = __get_cpuid_count(7, 0, &a, &b, &c, &d) && all(d, WANTED) && (enabled_state() & TILES) == TILES;
+#if defined(__linux__)
+    tiles = tiles && syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+#else
+    tiles = false;
+#endif
+    return 0;
+}
+bool td_cpu_multiplies_tiles(void)
+{
+    static td_once once;
+    td_once_run(&once, look_for_tiles);
+    return tiles;
+}
+
 static bool copies_strings;
 static int look_for_strings(void)
 {
@@ -92,6 +119,7 @@ bool td_cpu_copies_strings(void)
 #else
 bool td_cpu_multiplies_bf16(void) { return false; }
 bool td_cpu_multiplies_bytes(void) { return false; }
+bool td_cpu_multiplies_tiles(void) { return false; }
 bool td_cpu_copies_strings(void) { return false; }
 #endif
 

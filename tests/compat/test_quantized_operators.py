@@ -193,3 +193,66 @@ def test_results_are_written():
     out, t_out = pair(torch.zeros(4, 64), .1, 60)
     same(mine.add_out(a, b, out), theirs.add_out(ta, tb, t_out))
     same(out, t_out)
+
+
+WINDOWS = [(8, 16, 3, 9, 1, 1, 1), (64, 64, 3, 14, 1, 1, 1), (3, 8, 7, 20, 2, 3, 1), (5, 70, 3, 13, 1, 2, 2), (64, 130, 1, 9, 1, 0, 1), (16, 8, 1, 9, 2, 0, 1),
+           (4, 4, 5, 5, 1, 0, 1), (7, 3, 2, 8, 3, 1, 3), (32, 65, 3, 33, 2, 1, 1), (130, 64, 3, 4, 1, 1, 1), (1, 1, 1, 1, 1, 0, 1), (2, 5, 3, 3, 1, 4, 1)]
+
+
+def bytes_of(*shape):
+    x = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(5), dtype=torch.uint8)
+    return tede._make_per_tensor_quantized_tensor(here(x), .02, 128), torch._make_per_tensor_quantized_tensor(x, .02, 128)
+
+
+def nearly(a, b):
+    """Equal, but for numbers on the border of two integers: beyond whole vectors PyTorch's loops round once less."""
+    apart = (torch.tensor(a.int_repr().tolist()) - b.int_repr().int()).abs()
+    assert apart.max() <= 1 and apart.count_nonzero() <= 1 + apart.numel() // 2000
+
+
+@pytest.mark.parametrize("channels, outputs, kernel, size, stride, padding, dilation", WINDOWS)
+def test_windows_of_many_shapes(channels, outputs, kernel, size, stride, padding, dilation):
+    for n in (1, 3):
+        a, b = bytes_of(n, channels, size, size + 1)
+        w, tw = by_channel(numbers(outputs, channels, kernel, kernel, seed=2))
+        bias, places = numbers(outputs, seed=3), ([stride] * 2, [padding] * 2, [dilation] * 2, 1)
+        for name in ("conv2d", "conv2d_relu"):
+            p, q = mine.conv2d_prepack(w, here(bias), *places), theirs.conv2d_prepack(tw, bias, *places)
+            nearly(getattr(mine, name)(a, p, .1, 100), getattr(theirs, name)(b, q, .1, 100))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 5, 16, 17, 31, 32, 33, 70, 300])
+@pytest.mark.parametrize("width, outputs", [(64, 64), (768, 130), (7, 3), (65, 65), (130, 64), (4, 1)])
+def test_products_of_many_shapes(rows, width, outputs):
+    a, b = bytes_of(rows, width)
+    w, tw = by_channel(numbers(outputs, width, seed=2))
+    bias = numbers(outputs, seed=3)
+    p, q = mine.linear_prepack(w, here(bias)), theirs.linear_prepack(tw, bias)
+    nearly(mine.linear(a, p, .1, 100), theirs.linear(b, q, .1, 100))
+    got = mine.linear_dynamic(a.dequantize(), p)
+    assert got.shape == (rows, outputs) and (got - (a.dequantize() @ w.dequantize().t() + here(bias))).abs().max() < .05 * (1 + width ** .5)
+
+
+def test_products_do_not_depend_on_the_processor():
+    """Levels of instructions, and those of tiles, give the same bits."""
+    import os
+    import subprocess
+    import sys
+    program = """
+import hashlib, tede
+from tede import ops
+made = hashlib.sha256()
+for channels, outputs, kernel, size, stride, padding, dilation in WINDOWS:
+    x = tede.quantize_per_tensor((tede.arange(channels * size * size) * 37 % 251).reshape(1, channels, size, size).float(), 1., 100, tede.quint8)
+    w = (tede.arange(outputs * channels * kernel * kernel) * 53 % 241 - 120).reshape(outputs, channels, kernel, kernel).float()
+    q = tede.quantize_per_tensor(w, 1., 0, tede.qint8)
+    packed = ops.quantized.conv2d_prepack(q, None, [stride] * 2, [padding] * 2, [dilation] * 2, 1)
+    y = ops.quantized.conv2d(x, packed, 999., 90).int_repr()
+    flat = ops.quantized.linear_prepack(tede.quantize_per_tensor(w.flatten(1), 1., 0, tede.qint8), None)
+    rows = tede.quantize_per_tensor((tede.arange(40 * w[0].numel()) * 29 % 251).reshape(40, -1).float(), 1., 3, tede.quint8)
+    made.update(bytes(y.flatten().tolist()) + bytes(ops.quantized.linear(rows, flat, 777., 100).int_repr().flatten().tolist()))
+print(made.hexdigest())
+"""
+    results = {subprocess.run([sys.executable, "-c", f"WINDOWS = {WINDOWS}" + program], env={**os.environ, "TEDE_CPU": level}, check=True,
+                              capture_output=True, text=True).stdout for level in ("v2", "v3", "v4")}
+    assert len(results) == 1

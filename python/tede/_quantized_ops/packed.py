@@ -93,6 +93,10 @@ class _Convolution(_Packed):
     def unpack(self):
         return self.w, self.b
 
+    def run(self):
+        """How many bytes of a window lie beside each other where channels come last: a line's, or a pixel's if lines have gaps."""
+        return self.w.size(1) * (self.w.size(-1) if self._dilation[-1] == 1 else 1)
+
     def stride(self):
         return list(self._stride)
 

@@ -51,9 +51,9 @@ def _scaled(sums, x_scale, w, bias, scale, shape):
 class _Panels:
     """A packed weight as the core's kernels take it, and numbers for each column that depend on the scales of a call."""
 
-    def __init__(self, rows, w, bias):
+    def __init__(self, rows, w, bias, run):
         self.w, self.bias, self.columns = w, bias, rows.size(0)
-        self.bytes = operators["_bytes_pack"](rows.contiguous())
+        self.bytes = operators["_bytes_pack"](rows.contiguous(), run)
         self.sums = rows.sum(1, dtype=_C.int32)
         self.zeros = functions["zeros"](self.columns)
         self.of_scales = functools.lru_cache(maxsize=8)(self._of_scales)
@@ -85,17 +85,18 @@ def _around_zero(w):
     return w.q_zero_point() == 0 if is_per_tensor(w) else w.q_per_channel_axis() == 0 and not w.q_per_channel_zero_points().any()
 
 
-def _panels(packed, matrix):
-    """The packed weight's panels, made when they are first used; None where bytes can't be multiplied. matrix(integers) has its rows."""
+def _panels(packed, matrix, run):
+    """The packed weight's panels, made when they are first used; None where bytes can't be multiplied. matrix(integers) has its rows, of which
+    `run` bytes each meet bytes that lie beside each other."""
     made = packed.__dict__.get("panels", False)
     if made is False:
         w = packed.w
-        made = packed.panels = _Panels(matrix(w.int_repr()), w, packed.b) if w.dtype is _C.qint8 and w.numel() and _around_zero(w) else None
+        made = packed.panels = _Panels(matrix(w.int_repr()), w, packed.b, run) if w.dtype is _C.qint8 and w.numel() and _around_zero(w) else None
     return made
 
 
-def _bytes_of(qx, packed, matrix):
-    return _panels(packed, matrix) if qx.dtype is _C.quint8 and qx.device.type == "cpu" and is_per_tensor(qx) else None
+def _bytes_of(qx, packed, matrix, run):
+    return _panels(packed, matrix, run) if qx.dtype is _C.quint8 and qx.device.type == "cpu" and is_per_tensor(qx) else None
 
 
 # ---- linear ----------------------------------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ def _linear_sums(qx, w):
 def _linear(name, X, packed, scale, zero_point, relu=False):
     check_quantized(name, X)
     _check_linear(name, X, packed)
-    panels = _bytes_of(X, packed, lambda w: w)
+    panels = _bytes_of(X, packed, lambda w: w, packed.w.size(1))
     if panels is not None:
         return panels.product(X, scale, zero_point, relu)
     return rounded(_scaled(_linear_sums(X, packed.w), X.q_scale(), packed.w, packed.b, scale, (-1,)), X.dtype, scale, zero_point, relu)
@@ -123,7 +124,7 @@ def _linear(name, X, packed, scale, zero_point, relu=False):
 
 def _floats(qx, packed):
     """Integers times weights, as floats."""
-    panels = _bytes_of(qx, packed, lambda w: w)
+    panels = _bytes_of(qx, packed, lambda w: w, packed.w.size(1))
     if panels is not None:
         return panels.product(qx, None, 0)
     step = _step(qx.q_scale(), packed.w)
@@ -275,7 +276,7 @@ def _convolution(name, qx, packed, scale, zero_point, relu=False, flat=False, pl
     if flat:
         qx = qx.unsqueeze(-2)
     # Channels come last: a window is runs of bytes, and its product a pixel.
-    panels = _bytes_of(qx, packed, lambda w: w.permute(0, 2, 3, 1).reshape(w.size(0), -1)) \
+    panels = _bytes_of(qx, packed, lambda w: w.permute(0, 2, 3, 1).reshape(w.size(0), -1), packed.run()) \
         if packed.dims == 2 and packed._groups == 1 and not packed._transpose and plus is None else None
     if panels is not None:
         window = [*packed.w.shape[2:], *packed._stride, *packed._padding, *packed._dilation]

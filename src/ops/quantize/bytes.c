@@ -4,15 +4,25 @@
 #include <tede/auto.h>
 #include "ops/compose.h"
 
-enum { PANEL = 64 };                /* TD_BYTES_PANEL of kernels/cpu/packed/bytes.h */
+enum { PANEL = 64, STEP = 64 };     /* TD_BYTES_PANEL, TD_BYTES_STEP of kernels/cpu/packed/bytes.h */
 
-int td_meta__bytes_pack(td_spec *specs, td_tensor *weight)
+/* Bytes of the panels of a matrix of `columns` rows that are `taps` runs each; -1: too many. */
+static int64_t panel_bytes(int64_t columns, int64_t taps, int64_t run)
+{
+    const int64_t steps = run / STEP + (run % STEP != 0), panels = columns / PANEL + (columns % PANEL != 0);
+    int64_t bytes;
+    return __builtin_mul_overflow(steps * STEP, taps, &bytes) || __builtin_mul_overflow(bytes, panels * PANEL, &bytes) ? -1 : bytes;
+}
+
+int td_meta__bytes_pack(td_spec *specs, td_tensor *weight, int64_t run)
 {
     if (weight->ndim != 2 || weight->dtype != TD_I8)
         return td_error(TD_E_RUNTIME, "_bytes_pack: a matrix of int8 is expected, not %s with %d dimensions", td_dtype_name((td_dtype)weight->dtype),
                         weight->ndim);
-    const int64_t panels = (weight->sizes[0] + PANEL - 1) / PANEL, quads = (weight->sizes[1] + 3) / 4;
-    return td_spec_set(specs, 1, (int64_t[]){panels * quads * PANEL * 4}, TD_I8, weight->device);
+    if (run < 1 || weight->sizes[1] % run)
+        return td_error(TD_E_RUNTIME, "_bytes_pack: rows of %" PRId64 " are not runs of %" PRId64, weight->sizes[1], run);
+    const int64_t bytes = panel_bytes(weight->sizes[0], weight->sizes[1] / run, run);
+    return bytes < 0 ? td_error(TD_E_RUNTIME, "_bytes_pack: the matrix is too large") : td_spec_set(specs, 1, &bytes, TD_I8, weight->device);
 }
 
 static int check_column(const char *name, const td_tensor *x, int64_t columns, td_dtype dtype)
@@ -38,7 +48,7 @@ int td_meta__bytes_product(td_spec *specs, td_tensor *x, td_tensor *panels, int6
         return td_error(TD_E_RUNTIME, "_bytes_product: fill, least and the zero point are bytes, and there are no %" PRId64 " columns", columns);
     if (check_column("less", less, columns, TD_I32) || check_column("more", more, columns, TD_F32) || check_column("by", by, columns, TD_F32))
         return -1;
-    int64_t sizes[TD_MAX_DIMS], depth = x->sizes[x->ndim - 1];
+    int64_t sizes[TD_MAX_DIMS], taps = 1, run = x->sizes[x->ndim - 1];
     memcpy(sizes, x->sizes, sizeof *sizes * (size_t)x->ndim);
     sizes[x->ndim - 1] = columns;
     for (int i = 0; i < 2 && n_window; i++) {
@@ -50,12 +60,10 @@ int td_meta__bytes_product(td_spec *specs, td_tensor *x, td_tensor *panels, int6
         if (room < 0)
             return td_error(TD_E_RUNTIME, "_bytes_product: Calculated padded input size per channel is smaller than the kernel");
         sizes[1 + i] = room / stride + 1;
-        if (__builtin_mul_overflow(depth, kernel, &depth))
+        if (__builtin_mul_overflow(i && dilation == 1 ? run : taps, kernel, i && dilation == 1 ? &run : &taps))
             return td_error(TD_E_RUNTIME, "_bytes_product: a window is too large");
     }
-    const int64_t quads = depth / 4 + (depth % 4 != 0), all = (columns + PANEL - 1) / PANEL;
-    int64_t wanted;
-    if (__builtin_mul_overflow(all * PANEL * 4, quads, &wanted) || panels->numel != wanted)
-        return td_error(TD_E_RUNTIME, "_bytes_product: panels of %" PRId64 " columns and %" PRId64 " rows are expected", columns, depth);
+    if (panels->numel != panel_bytes(columns, taps, run))
+        return td_error(TD_E_RUNTIME, "_bytes_product: panels of %" PRId64 " columns and %" PRId64 " runs of %" PRId64 " are expected", columns, taps, run);
     return td_spec_set(specs, x->ndim, sizes, dtype, x->device);
 }

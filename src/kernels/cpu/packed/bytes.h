@@ -1,18 +1,38 @@
 /* What bytes_isa.c exports per instruction-set level: products of bytes without a sign and bytes with one, summed exactly in int32.
  *
- * Weights lie in panels of 64 columns: of each four rows in turn the four bytes of every column, which is what the processor's dot
- * products of bytes take. What is missing of a panel is zero. */
+ * A row of x is a number of runs of bytes: one for a matrix; of a window of an image, whose pixels have their channels last, one for each of its
+ * lines or pixels, each at its offset. So neighbouring windows overlap in memory, and nobody copies them beside each other. A run is taken in
+ * steps of 64 bytes.
+ *
+ * Weights lie in panels of 64 columns: of each four rows in turn the four bytes of every column, which is what the processor's dot products
+ * of bytes and of tiles take. Steps are whole: what is missing of a run, or of a panel, is zero. */
 #ifndef TD_KERNELS_CPU_PACKED_BYTES_H
 #define TD_KERNELS_CPU_PACKED_BYTES_H
 #include "kernels/cpu/isa/isa.h"
 
-enum { TD_BYTES_PANEL = 64, TD_BYTES_ROWS = 6 };
+enum {
+    TD_BYTES_PANEL = 64,
+    TD_BYTES_STEP = 64,                                 /* bytes of a row of x */
+    TD_BYTES_STEP_OF_PANEL = TD_BYTES_STEP * TD_BYTES_PANEL,
+    TD_BYTES_ROWS = 6,
+    TD_BYTES_TILES = 32,                                /* rows that `tiles` multiplies at once; it reads 16 or all of them, and their steps whole */
+};
+
+/* The steps of a row: where they begin, counted from the row's first byte, and how many times four bytes they have. */
+typedef struct td_bytes_step {
+    int64_t offset;
+    int     quads;
+} td_bytes_step;
 
 typedef struct td_bytes_table {
-    /* sums[i][c] = row i of x, ldx bytes apart and quads * 4 long, times column c of a panel; at most TD_BYTES_ROWS rows */
-    void (*dots)(int rows, int64_t quads, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums);
+    /* sums[i][c] = row i of x, ldx bytes apart, times column c of a panel; at most TD_BYTES_ROWS rows */
+    void (*dots)(int rows, int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums);
     /* the same with the processor's dot products of bytes; NULL where the level has none */
-    void (*dots_bytes)(int rows, int64_t quads, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums);
+    void (*dots_bytes)(int rows, int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums);
+    /* the same with products of tiles, of at most TD_BYTES_TILES rows, for all of which `sums` has room; between begin_tiles and end_tiles */
+    void (*tiles)(int rows, int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums);
+    void (*begin_tiles)(void);
+    void (*end_tiles)(void);
     /* y = round((sum - less + more) * by) + zero, kept between least and 255 */
     void (*round)(int64_t n, const int32_t *sums, const int32_t *less, const float *more, const float *by, float least, float zero, uint8_t *y);
     /* y = (sum - less) * by + more */
@@ -20,7 +40,8 @@ typedef struct td_bytes_table {
 } td_bytes_table;
 TD_ISA_TABLES(td_bytes_table, td_bytes_table);
 
-/* Whether products of bytes have an instruction here, which the tables of this level use (packed.c). */
+/* Whether products of bytes have an instruction here, which the tables of this level use (packed.c); and products of tiles. */
 bool td_packed_multiplies_bytes(void);
+bool td_packed_multiplies_tiles(void);
 
 #endif

@@ -7,16 +7,18 @@
 
 enum { PANEL = TD_BYTES_PANEL };
 
-static void dots(int rows, int64_t quads, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums)
+static void dots(int rows, int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums)
 {
     for (int i = 0; i < rows; i++, x += ldx, sums += PANEL) {
         int32_t s[PANEL] = {0};
-        for (int64_t q = 0; q < quads; q++) {
-            const int8_t *w = panel + q * PANEL * 4;
-            const int a = x[4 * q], b = x[4 * q + 1], c = x[4 * q + 2], d = x[4 * q + 3];
-            for (int j = 0; j < PANEL; j++)
-                s[j] += a * w[4 * j] + b * w[4 * j + 1] + c * w[4 * j + 2] + d * w[4 * j + 3];
-        }
+        for (int64_t k = 0; k < n; k++)
+            for (int q = 0; q < steps[k].quads; q++) {
+                const int8_t *w = panel + k * TD_BYTES_STEP_OF_PANEL + q * PANEL * 4;
+                const uint8_t *four = x + steps[k].offset + 4 * q;
+                const int a = four[0], b = four[1], c = four[2], d = four[3];
+                for (int j = 0; j < PANEL; j++)
+                    s[j] += a * w[4 * j] + b * w[4 * j + 1] + c * w[4 * j + 2] + d * w[4 * j + 3];
+            }
         memcpy(sums, s, sizeof s);
     }
 }
@@ -29,7 +31,7 @@ INLINE __m512i dot4(__m512i sums, __m512i u, __m512i s)
 }
 
 /* Six rows by 64 columns: 24 registers of sums, four of weights, and one of x. */
-INLINE void tile(int rows, int64_t quads, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums)
+INLINE void block(int rows, int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums)
 {
     __m512i s[TD_BYTES_ROWS][4];
     _Pragma("GCC unroll 6")
@@ -37,19 +39,23 @@ INLINE void tile(int rows, int64_t quads, const uint8_t *x, int64_t ldx, const i
         _Pragma("GCC unroll 4")
         for (int v = 0; v < 4; v++)
             s[i][v] = _mm512_setzero_si512();
-    for (int64_t q = 0; q < quads; q++, panel += PANEL * 4) {
-        __m512i w[4];
-        _Pragma("GCC unroll 4")
-        for (int v = 0; v < 4; v++)
-            w[v] = _mm512_loadu_si512(panel + 64 * v);
-        _Pragma("GCC unroll 6")
-        for (int i = 0; i < rows; i++) {
-            int32_t four;
-            memcpy(&four, x + i * ldx + 4 * q, 4);
-            const __m512i u = _mm512_set1_epi32(four);
+    for (int64_t k = 0; k < n; k++, panel += TD_BYTES_STEP_OF_PANEL) {
+        const uint8_t *from = x + steps[k].offset;
+        const int8_t *at = panel;
+        for (int q = 0; q < steps[k].quads; q++, from += 4, at += PANEL * 4) {
+            __m512i w[4];
             _Pragma("GCC unroll 4")
             for (int v = 0; v < 4; v++)
-                s[i][v] = dot4(s[i][v], u, w[v]);
+                w[v] = _mm512_loadu_si512(at + 64 * v);
+            _Pragma("GCC unroll 6")
+            for (int i = 0; i < rows; i++) {
+                int32_t four;
+                memcpy(&four, from + i * ldx, 4);
+                const __m512i u = _mm512_set1_epi32(four);
+                _Pragma("GCC unroll 4")
+                for (int v = 0; v < 4; v++)
+                    s[i][v] = dot4(s[i][v], u, w[v]);
+            }
         }
     }
     _Pragma("GCC unroll 6")
@@ -59,34 +65,130 @@ INLINE void tile(int rows, int64_t quads, const uint8_t *x, int64_t ldx, const i
             _mm512_storeu_si512(sums + i * PANEL + 16 * v, s[i][v]);
 }
 
-static void dots_bytes(int rows, int64_t quads, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums)
+static void dots_bytes(int rows, int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums)
 {
     if (rows == TD_BYTES_ROWS) {
-        tile(TD_BYTES_ROWS, quads, x, ldx, panel, sums);
+        block(TD_BYTES_ROWS, n, steps, x, ldx, panel, sums);
         return;
     }
     if (rows >= 3) {
-        tile(3, quads, x, ldx, panel, sums);
+        block(3, n, steps, x, ldx, panel, sums);
         x += 3 * ldx, sums += 3 * PANEL, rows -= 3;
     }
     if (rows == 2)
-        tile(2, quads, x, ldx, panel, sums);
+        block(2, n, steps, x, ldx, panel, sums);
     else if (rows == 1)
-        tile(1, quads, x, ldx, panel, sums);
+        block(1, n, steps, x, ldx, panel, sums);
 }
+
+/* ---- products of tiles (AMX): 16 rows of 64 bytes times 64 rows of 16 columns, added to 16 x 16 sums
+ *
+ * A tile of weights is what lies in a panel: 16 times four rows of 16 columns. The compiler doesn't know of the registers, and so leaves them alone. */
+#define LOAD(tile, from, stride) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((int64_t)(stride)) : "memory")
+#define STORE(tile, to) __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((int64_t)PANEL * 4) : "memory")
+#define ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : : : "memory")
+#define MULTIPLY(sums, x, w) __asm__ volatile("tdpbusd %%tmm" #w ", %%tmm" #x ", %%tmm" #sums : : : "memory")
+
+static void begin_tiles(void)
+{
+    struct { uint8_t palette, start, reserved[14]; uint16_t row_bytes[16]; uint8_t rows[16]; } shapes = {.palette = 1};
+    for (int i = 0; i < 8; i++)
+        shapes.row_bytes[i] = 64, shapes.rows[i] = 16;
+    __asm__ volatile("ldtilecfg %0" : : "m"(shapes) : "memory");
+}
+static void end_tiles(void) { __asm__ volatile("tilerelease" : : : "memory"); }
+
+/* 32 rows by 32 columns: each tile of x and of weights meets two. */
+static void two_by_two(int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums)
+{
+    ZERO(0);
+    ZERO(1);
+    ZERO(2);
+    ZERO(3);
+    for (int64_t k = 0; k < n; k++, panel += TD_BYTES_STEP_OF_PANEL) {
+        const uint8_t *from = x + steps[k].offset;
+        LOAD(6, panel, 4 * PANEL);
+        LOAD(4, from, ldx);
+        MULTIPLY(0, 4, 6);
+        LOAD(7, panel + 64, 4 * PANEL);
+        MULTIPLY(1, 4, 7);
+        LOAD(5, from + 16 * ldx, ldx);
+        MULTIPLY(2, 5, 6);
+        MULTIPLY(3, 5, 7);
+    }
+    STORE(0, sums);
+    STORE(1, sums + 16);
+    STORE(2, sums + 16 * PANEL);
+    STORE(3, sums + 16 * PANEL + 16);
+}
+
+/* 16 rows by 64 columns. */
+static void one_by_four(int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums)
+{
+    ZERO(0);
+    ZERO(1);
+    ZERO(2);
+    ZERO(3);
+    for (int64_t k = 0; k < n; k++, panel += TD_BYTES_STEP_OF_PANEL) {
+        LOAD(4, x + steps[k].offset, ldx);
+        LOAD(5, panel, 4 * PANEL);
+        MULTIPLY(0, 4, 5);
+        LOAD(6, panel + 64, 4 * PANEL);
+        MULTIPLY(1, 4, 6);
+        LOAD(7, panel + 128, 4 * PANEL);
+        MULTIPLY(2, 4, 7);
+        LOAD(5, panel + 192, 4 * PANEL);
+        MULTIPLY(3, 4, 5);
+    }
+    STORE(0, sums);
+    STORE(1, sums + 16);
+    STORE(2, sums + 32);
+    STORE(3, sums + 48);
+}
+
+static void tiles(int rows, int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums)
+{
+    if (rows <= 16) {
+        one_by_four(n, steps, x, ldx, panel, sums);
+        return;
+    }
+    two_by_two(n, steps, x, ldx, panel, sums);
+    two_by_two(n, steps, x, ldx, panel + 128, sums + 32);
+}
+#undef LOAD
+#undef STORE
+#undef ZERO
+#undef MULTIPLY
 #else
 #define dots_bytes NULL
+#define tiles NULL
+#define begin_tiles NULL
+#define end_tiles NULL
 #endif
+
+/* A sum as a byte; NaN, of factors that are none, is the least. */
+INLINE uint8_t rounded(int32_t sum, int32_t less, float more, float by, float least, float zero)
+{
+    float near = __builtin_rintf(((float)(sum - less) + more) * by) + zero;
+    near = near > least ? near : least;
+    return (uint8_t)(int)(near < 255.f ? near : 255.f);
+}
 
 static void round_sums(int64_t n, const int32_t *restrict sums, const int32_t *restrict less, const float *restrict more, const float *restrict by,
                        float least, float zero, uint8_t *restrict y)
 {
-    for (int64_t i = 0; i < n; i++) {
-        float near = __builtin_rintf(((float)(sums[i] - less[i]) + more[i]) * by[i]) + zero;
-        near = near < least ? least : near;
-        near = near > 255.f ? 255.f : near;
-        y[i] = (uint8_t)(int)near;
+    int64_t i = 0;
+#ifdef TD_AVX512
+    for (; i + 16 <= n; i += 16) {
+        __m512 v = _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(sums + i), _mm512_loadu_si512(less + i)));
+        v = _mm512_mul_ps(_mm512_add_ps(v, _mm512_loadu_ps(more + i)), _mm512_loadu_ps(by + i));
+        v = _mm512_add_ps(_mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), _mm512_set1_ps(zero));
+        v = _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(least)), _mm512_set1_ps(255.f));
+        _mm_storeu_si128((__m128i *)(y + i), _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v)));
     }
+#endif
+    for (; i < n; i++)
+        y[i] = rounded(sums[i], less[i], more[i], by[i], least, zero);
 }
 
 static void scale_sums(int64_t n, const int32_t *restrict sums, const int32_t *restrict less, const float *restrict more, const float *restrict by,
@@ -97,4 +199,4 @@ static void scale_sums(int64_t n, const int32_t *restrict sums, const int32_t *r
 }
 
 extern const td_bytes_table TD_ISA_NAME(td_bytes_table);
-const td_bytes_table TD_ISA_NAME(td_bytes_table) = {dots, dots_bytes, round_sums, scale_sums};
+const td_bytes_table TD_ISA_NAME(td_bytes_table) = {dots, dots_bytes, tiles, begin_tiles, end_tiles, round_sums, scale_sums};

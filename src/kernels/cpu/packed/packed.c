@@ -9,6 +9,7 @@
 #include <tede/kernel.h>
 #include "base/base.h"
 #include "base/simd.h"
+#include "base/tiles.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/packed/bytes.h"
 #include "kernels/cpu/packed/formats.h"
@@ -23,12 +24,14 @@ enum {
 static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
 #ifdef TD_FOR_V4
-static bool has_bytes;
+static bool has_bytes, has_tiles;
 static int look_for_bytes(void)
 {
     has_bytes = td_cpu_isa() == TD_V4 && td_cpu_multiplies_bytes();
+    has_tiles = has_bytes && td_cpu_multiplies_tiles();
     return 0;
 }
+bool td_packed_multiplies_tiles(void) { return td_packed_multiplies_bytes() && has_tiles; }
 bool td_packed_multiplies_bytes(void)
 {
     static td_once once;
@@ -37,6 +40,7 @@ bool td_packed_multiplies_bytes(void)
 }
 #else
 bool td_packed_multiplies_bytes(void) { return false; }
+bool td_packed_multiplies_tiles(void) { return false; }
 #endif
 
 typedef struct job {
