@@ -424,7 +424,7 @@ class Nodes(Rows):
         row = self.pointwise_row(loops, {'default': text}, tensors, masks, scalars, ['float'], 'same', where)
         self.emit_pointwise(loops, f'{base.schema.name}_backward' if what == 'grad' else f'{base.schema.name}_tangent', len(tensors),
                             self.cost(text), 'TD_PROMOTE_DEFAULT', 'same',
-                            sum(1 << i for i, t in enumerate(tensors) if t in masks), ['float'], row)
+                            sum(1 << i for i, t in enumerate(tensors) if t in masks), ['float'], row, n_params=len(scalars))
         self.loops_of[base.c, plain] = loops, ['' if t == factor else t for t in tensors], scalars
         return loops, len(tensors), *listed(tensors, scalars)
 

@@ -103,7 +103,7 @@ class Chunk(Nodes):
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
                             sum(1 << i for i, t in enumerate(tensors) if t in masks), groups + formats, row, self.exact_out(op),
                             'Scalar alpha=1)' in op.schema.text and parameters == ['alpha'], self.fitting(e, tensors, parameters) +
-                            f' .op = &row_{op.c},' + (f' .choice = "{suffix[1:]}",' if suffix else ''))
+                            f' .op = &row_{op.c},' + (f' .choice = "{suffix[1:]}",' if suffix else ''), len(parameters))
         return name
 
     def keep_formula(self, op, what, of, data, text, others=None):
@@ -137,12 +137,12 @@ class Chunk(Nodes):
         calls = sum(isinstance(n, (ast.Call, ast.Pow)) for n in ast.walk(ast.parse(str(text).strip(), mode='eval')))
         return 1 + 8 * calls
 
-    def emit_pointwise(self, name, title, n_in, cost, promote, out, masks, groups, row, exact=None, alpha=False, fits=''):
+    def emit_pointwise(self, name, title, n_in, cost, promote, out, masks, groups, row, exact=None, alpha=False, fits='', n_params=0):
         mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in {**DTYPES, **FORMATS}[g])
         exact = f'\n    .exact = {exact},' if exact else ''
         alpha = ' .alpha = true,' if alpha else ''
         self.code.append(f'''static const td_pointwise pw_{name} = {{
-    .name = "{title}", .n_in = {n_in}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
+    .name = "{title}", .n_in = {n_in}, .n_params = {n_params}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
     .masks = {masks},{alpha}{fits} .dtypes = {mask},
     .rows = TD_LOOPS_AT({self.name}, {row}),{exact}
 }};

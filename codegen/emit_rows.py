@@ -65,7 +65,7 @@ class Rows:
         flags += {'view': ['TD_OP_VIEW']}.get(op.kind, []) if op.variant == 'functional' else []
         flags += [f'TD_OP_{f.upper()}' for f in own if f in (
             'factory', 'data_dependent', 'any_device', 'inplace_view', 'counts_writes', 'detaches', 'knows_bits', 'makes_zeros', 'takes_numbers',
-            'heavy', 'copies', 'uninitialized')]
+            'heavy', 'copies', 'uninitialized', 'checks_elements')]
         flags += {'pointwise': ['TD_OP_POINTWISE'], 'composite': ['TD_OP_COMPOSITE']}.get(op.kind, [])
         flags += ['TD_OP_PROMOTES'] if op.promotes else []
         flags += ['TD_OP_LINEAR'] if is_linear(op) else []

@@ -9,7 +9,7 @@ ONCE_PER_ISA = ('_isa.c', '/convert.c')
 # Of the files that check and compose, those that loop over elements themselves or run in every call.
 FULL = {f'src/ops/{name}.c' for name in ('reduce/count', 'create/creation', 'reduce/histogram', 'index/advanced', 'iterate/iterator', 'shape/join',
                                          'pointwise/pointwise', 'random/random', 'index/search', 'index/unique')} | {'src/layouts/sparse/loops.c'}
-CORE = 'base', 'device', 'tensor', 'dispatch', 'formula', 'ops', 'layouts', 'autograd', 'transforms', 'trace', 'libs', 'io', 'optim', 'group', 'kernels'
+CORE = 'base', 'device', 'tensor', 'dispatch', 'formula', 'ops', 'region', 'layouts', 'autograd', 'transforms', 'trace', 'libs', 'io', 'optim', 'group', 'kernels'
 
 
 def names(pattern):

@@ -17,6 +17,7 @@
 #include <tede/ops.h>
 #include <tede/optim.h>
 #include <tede/random.h>
+#include <tede/region.h>
 #include <tede/safetensors.h>
 #include <tede/spec.h>
 #include <tede/store.h>

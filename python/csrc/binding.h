@@ -416,6 +416,7 @@ PyObject *td_py_getitem_int(PyObject *self, Py_ssize_t i);
 /* ---- device.c, record.c */
 int td_py_device_init(PyObject *module);
 int td_py_record_init(PyObject *module);
+int td_py_region_init(PyObject *module);                  /* region.c */
 PyObject *td_py_generator_on(td_generator *g, td_device device);      /* takes over g */
 
 /* ---- grad.c, nodes.c, hooks.c, function.c, saved.c */

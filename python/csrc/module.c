@@ -70,7 +70,7 @@ static int (*const parts[])(PyObject *module) = {
     td_py_results_init, td_py_operator_init, td_py_boxed_init, td_py_dispatch_init, td_py_metadata_init, td_py_safetensors_init,
     td_py_gguf_init, td_py_archive_init, td_py_store_init,
     td_py_nnmodule_init, td_py_watch_init, td_py_layouts_init, td_py_number_init, td_py_environment_init, td_py_device_init, td_py_stream_init, td_py_record_init,
-    td_py_group_init,
+    td_py_group_init, td_py_region_init,
 };
 
 /* Another libtede may have been loaded before, by a program or another extension: of this SONAME, in place of ours, or of another one. */

@@ -4,6 +4,7 @@
 #include "autograd/tangent.h"
 #include "dispatch/outputs.h"
 #include "dispatch/writes.h"
+#include "tensor/late.h"
 
 #include <string.h>
 #include <tede/transforms.h>
@@ -175,10 +176,10 @@ td_tensor *td_clone_detached(td_tensor *x)
  * tensors. */
 bool td_fusable(int n, td_tensor *const *tensors)
 {
-    if (!(td_masks_now.exclude & TD_KEYSET(TD_KEY_AUTOGRAD)) || td_masks_now.include)   /* somebody watches */
+    if (!(td_masks_now.exclude & TD_KEYSET(TD_KEY_AUTOGRAD)) || td_masks_now.include & ~TD_KEYSET(TD_LATE))   /* somebody watches */
         return false;
     for (int i = 0; i < n; i++)
-        if (!tensors[i] || (tensors[i]->keys & ~(TD_KEYS_CPU | TD_KEYSET(TD_KEY_AUTOGRAD))) ||
+        if (!tensors[i] || (tensors[i]->keys & ~(TD_KEYS_CPU | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_LATE))) ||
             !(td_dtype_is_floating(tensors[i]->dtype) || tensors[i]->dtype == TD_BOOL))
             return false;
     return true;

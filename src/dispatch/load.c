@@ -1,5 +1,6 @@
 /* Loading plug-in libraries (dlopen): devices, layouts, dtypes and operators.  A device's table is checked before anything of it is
  * called, and published when it is whole.  A library that fails after code of it has run stays mapped, since what it did can't be known. */
+#include "tensor/late.h"
 #include "calls_dispatch_load.h"
 #include <ctype.h>
 #include <dlfcn.h>
@@ -110,7 +111,7 @@ static int find_type(const char *name)
     int type = td_device_find(name);
     if (type == TD_CPU || type == TD_META || (type >= 0 && td_device_of(type)))
         return td_error(TD_E_RUNTIME, "there is a device '%s' already", name);
-    for (int t = TD_HPU + 1; type < 0 && t < TD_DEVICE_TYPES; t++)
+    for (int t = TD_HPU + 1; type < 0 && t < TD_LATE; t++)
         if (!td_device_of(t))
             type = t;
     return type >= 0 ? type : td_error(TD_E_RUNTIME, "no room for device '%s': there are too many", name);

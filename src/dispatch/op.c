@@ -220,7 +220,8 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
         /* Of the views, detach alone means the same in any layout: the layout's own alias. */
         if (!strided && op->composite && op->info.flags & TD_OP_DETACHES)
             return op->composite;
-        if (outside && op->composite && op->info.flags & neutral && (strided || !(op->info.flags & TD_OP_VIEW)))
+        if (outside && op->composite && op->info.flags & neutral && (strided || !(op->info.flags & TD_OP_VIEW)) &&
+            (slot != TD_SLOT_LATE || (!(op->info.flags & TD_OP_ANY_DEVICE & ~(TD_OP_VIEW | TD_OP_COMPOSITE)) && !op->kernels[TD_SLOT_CPU])))
             return op->composite;
         if (has_fallback(slot))
             return op->from_boxed;

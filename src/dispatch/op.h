@@ -119,7 +119,7 @@ int td_call_elementwise(const td_op *op, const char *choice, td_tensor *const *i
 #define TD_KEYS_TO_LAZY  ((TD_KEYSET(TD_KEY_CONJUGATE) << 1) - 1)
 
 enum { TD_SLOT_AUTOGRAD = TD_KEY_AUTOGRAD - TD_KEY_AROUND, TD_SLOT_FORWARD = TD_KEY_FORWARD_AD - TD_KEY_AROUND,
-       TD_SLOT_CPU = 16 + TD_CPU, TD_SLOT_META = 16 + TD_META };
+       TD_SLOT_CPU = 16 + TD_CPU, TD_SLOT_META = 16 + TD_META, TD_SLOT_LATE = 16 + TD_DEVICE_TYPES - 1 };
 
 /* Operators that were defined at run time: by name; the number and the i-th of those that are still there. */
 /* Of a namespace that is a part of a text: nothing is allocated. */

@@ -23,6 +23,8 @@ td_tensor *td_spec_new(const td_spec *spec)
 {
     if (spec->absent)
         return td_tensor_retain(TD_NONE);
+    if (TD_UNLIKELY(td_in_region()) && spec->device.type <= TD_CPU && !td_is_keyed_dtype(spec->dtype))
+        return td_regions.make(spec->ndim, spec->sizes, spec->strided ? spec->strides : NULL, spec->dtype);
     return spec->strided ? td_tensor_new_strided(spec->ndim, spec->sizes, spec->strides, spec->dtype, spec->device)
                          : td_tensor_new(spec->ndim, spec->sizes, spec->dtype, spec->device);
 }
@@ -48,8 +50,16 @@ int td_spec_columns(td_spec *spec)
     return 0;
 }
 
+_Thread_local td_tensor *const *td_results_given;
+
 int td_specs_new(const td_spec *specs, int n, td_tensor **results)
 {
+    if (TD_UNLIKELY(td_results_given != NULL)) {
+        for (int i = 0; i < n; i++)
+            results[i] = td_tensor_retain(td_results_given[i]);
+        td_results_given = NULL;
+        return 0;
+    }
     for (int i = 0; i < n; i++)
         if (!(results[i] = td_spec_new(&specs[i]))) {
             while (i--)

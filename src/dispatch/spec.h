@@ -2,6 +2,7 @@
 #ifndef TD_DISPATCH_SPEC_H
 #define TD_DISPATCH_SPEC_H
 #include <tede/spec.h>
+#include "tensor/late.h"
 #include "tensor/tensor.h"
 
 static inline int64_t td_spec_numel(const td_spec *spec)
@@ -21,6 +22,8 @@ int td_spec_columns(td_spec *spec);
 td_tensor *td_spec_new(const td_spec *spec);
 /* Make all results; on failure none is left. */
 int td_specs_new(const td_spec *specs, int n, td_tensor **results);
+/* The results that td_specs_new takes the next time on this thread, instead of making new ones: a call that was recorded is run so. */
+extern _Thread_local td_tensor *const *td_results_given;
 /* A tensor argument, or a list of them. */
 typedef struct td_spec_inputs {
     int64_t           count;

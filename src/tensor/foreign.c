@@ -2,6 +2,7 @@
 #include <tede/foreign.h>
 #include <inttypes.h>
 #include <tede/auto.h>
+#include "tensor/late.h"
 #include "tensor/layout.h"
 #include "tensor/tensor.h"
 
@@ -74,6 +75,8 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
 {
     if (x == source)
         return 0;
+    if (td_settle(source))
+        return -1;
     const bool fields = td_layout_with_strides(x) && td_layout_with_strides(x) == td_layout_with_strides(source);
     if (td_has_layout(x) && !fields && td_tensor_layout(x) != TD_STRIDED && td_tensor_layout(x) == td_tensor_layout(source))
         return td_layout_take(x, source);

@@ -12,6 +12,7 @@
 #include <tede/foreign.h>
 #include "device/device.h"
 #include "tensor/head.h"
+#include "tensor/late.h"
 #include "tensor/position.h"
 #include "tensor/weak.h"
 
@@ -105,7 +106,7 @@ void td_storage_destroy(td_storage *s)
         td_weak_storage_forget(s);
     }
     drop_memory(s);
-    if (!(s->flags & TD_STORAGE_FOREIGN)) {
+    if (!(s->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_LATE))) {
         for (retired *old = s->context, *next; old; old = next) {
             next = old->next;
             device_free(s->device, old->data, old->capacity);
@@ -124,7 +125,9 @@ void td_storage_release(td_storage *s)
         td_storage_destroy(s);
 }
 
-void     *td_storage_data(const td_storage *s) { return s->data; }
+static int settle_storage(const td_storage *s) { return s->flags & TD_STORAGE_LATE ? td_regions.settle((td_storage *)s) : 0; }
+
+void     *td_storage_data(const td_storage *s) { return settle_storage(s) ? NULL : s->data; }
 size_t    td_storage_nbytes(const td_storage *s) { return s->nbytes; }
 td_device td_storage_device(const td_storage *s) { return s->device; }
 int64_t   td_storage_use_count(const td_storage *s) { return __atomic_load_n(&s->refcount, __ATOMIC_RELAXED); }
@@ -136,6 +139,8 @@ static bool lies_in(const char *data, const void *block, size_t bytes)
 
 int64_t td_storage_position(const td_storage *s, const char *data)
 {
+    if (TD_UNLIKELY(s->flags & TD_STORAGE_LATE))
+        return (intptr_t)data - (intptr_t)s->data;
     const void *block = s->data;
     if (TD_UNLIKELY(!lies_in(data, block, s->nbytes) && s->device.type != TD_META && !(s->flags & TD_STORAGE_FOREIGN))) {
         if (lies_in(data, s->inline_data, s->block - sizeof *s))
@@ -159,6 +164,8 @@ static void release_storage(void *s) { td_storage_release(s); }
 
 int td_storage_take(td_storage *s, td_storage *source, td_tensor *const *holders, int64_t n, int64_t others)
 {
+    if (settle_storage(s) || settle_storage(source))
+        return -1;
     bool retired_blocks = !(s->flags & TD_STORAGE_FOREIGN) && s->context;
     if (s->device.type != TD_CPU || source->device.type != TD_CPU || s->nbytes != source->nbytes || retired_blocks)
         return td_error(TD_E_RUNTIME, "this storage can't take the memory of another one");
@@ -208,6 +215,8 @@ bool td_storage_is_pinned(const td_storage *s) { return s->flags & TD_STORAGE_FO
 
 int td_storage_resize(td_storage *s, size_t nbytes)
 {
+    if (settle_storage(s))
+        return -1;
     if (!td_storage_is_resizable(s))
         return td_error(TD_E_RUNTIME, "Trying to resize storage that is not resizable");
     if (nbytes > PTRDIFF_MAX)

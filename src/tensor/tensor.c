@@ -2,6 +2,7 @@
  *
  * td_tensor_new is what every operator's result costs, so its path for a small CPU tensor is straight: see
  * Note [Small tensors]. */
+#include "tensor/late.h"
 #include "tensor/checked.h"
 #include "tensor/device.h"
 #include "tensor/head.h"
@@ -84,7 +85,7 @@ td_tensor     *td_tensor_base(const td_tensor *x) { return x->base; }
 bool           td_tensor_is_contiguous(const td_tensor *x) { return x->flags & TD_FLAG_CONTIGUOUS; }
 
 /* On meta `data` counts from address 0, so that views keep their offset; nobody outside sees it. */
-void *td_tensor_data(const td_tensor *x) { return x->device.type == TD_META ? NULL : x->data; }
+void *td_tensor_data(const td_tensor *x) { return x->device.type == TD_META || td_settle(x) ? NULL : x->data; }
 
 int64_t td_tensor_offset(const td_tensor *x)
 {
@@ -377,6 +378,8 @@ td_tensor *td_tensor_over(td_storage *storage, int64_t offset, int64_t ndim, con
     }
     if (td_check_in_storage(storage, offset, (int)ndim, sizes, strides, dtype) != 0)
         return NULL;
+    if (!td_storage_data(storage) && storage->flags & TD_STORAGE_LATE)
+        return NULL;
     char *data = (char *)((intptr_t)storage->data + offset * td_itemsizes[dtype]);
     td_tensor *x = over(td_storage_retain(storage), data, (int)ndim, sizes, strides, dtype);
     if (!x)
@@ -443,6 +446,8 @@ int td_tensor_item(td_tensor *x, td_scalar *value)
         return -1;
     if (x->numel != 1)
         return td_error(TD_E_RUNTIME, "a Tensor with %" PRId64 " elements cannot be converted to Scalar", x->numel);
+    if (td_settle(x))
+        return -1;
     if (x->device.type == TD_META)
         return td_error(TD_E_RUNTIME, "Tensor.item() cannot be called on meta tensors");
     if (x->storage && x->storage->device.type == TD_META)

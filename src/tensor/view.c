@@ -4,6 +4,7 @@
 #include <tede/foreign.h>
 #include <tede/layout.h>
 #include "tensor/head.h"
+#include "tensor/late.h"
 #include "tensor/masks.h"
 #include "tensor/position.h"
 #include <inttypes.h>
@@ -191,7 +192,7 @@ static inline __attribute__((always_inline)) td_tensor *alias(td_tensor *self, t
         flags_of_permuted(x, self);
     else
         td_tensor_update_flags(x);
-    return x;
+    return td_late_joined(x);
 }
 
 /* The bytes [*begin, *end) that a geometry reaches, counted from `at`; false if one of them doesn't fit. */
@@ -322,7 +323,7 @@ td_tensor *td_tensor_at(td_tensor *x, int n, const int64_t *index)
     y->base = x->base ? x->base : x;
     td_raise_count(&y->base->refcount);
     y->attr_version = __atomic_load_n(td_version_of(x), __ATOMIC_RELAXED);
-    return y;
+    return td_late_joined(y);
 }
 
 td_tensor *td_alias_as(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides)

@@ -16,6 +16,7 @@ BEFORE = {
     'formula': ['base', 'device', 'tensor', 'dispatch'],
     'autograd': ['base', 'device', 'tensor', 'dispatch'],
     'ops': ['base', 'device', 'tensor', 'dispatch', 'autograd'],
+    'region': ['base', 'device', 'tensor', 'dispatch', 'formula', 'ops'],
     'layouts': ['base', 'device', 'tensor', 'dispatch', 'autograd', 'ops'],
     'libs': ['base'],
     'io': [],

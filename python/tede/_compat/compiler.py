@@ -1,29 +1,15 @@
-"""torch.compile's names. Nothing is compiled: functions and modules are returned as they are, and one notice says so."""
+"""torch.compiler's names, most of which say that there is nothing to configure: compile itself is tede/_compile.py."""
 import functools as _functools
 
 from tede._compat import fill as _fill
-from tede._notice import once as _once
+from tede._compile import compile, stats
 
 __all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "get_default_backend",
            "is_compiling", "is_dynamo_compiling", "is_exporting", "keep_portable_guards_unsafe", "keep_tensor_guards_unsafe",
            "list_backends", "load_cache_artifacts", "load_compiled_function", "nested_compile_region", "reset", "save_cache_artifacts",
            "set_default_backend", "set_enable_guard_collectives", "set_stance", "skip_all_guards_unsafe",
            "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe",
-           "substitute_in_graph", "wrap_numpy"]
-
-
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
-    """The function or module itself. It runs operator by operator, as without compile."""
-    if model is None:
-        return lambda model: compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
-                                     options=options, disable=disable)
-    if mode is not None and options is not None:
-        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
-    if not callable(model):
-        raise RuntimeError(f"torch.compile: a function or a module is needed, not {type(model).__name__}")
-    if not disable:
-        _once("torch.compile", "torch.compile: tede runs programs as they are; the function or module is returned unchanged.")
-    return model
+           "stats", "substitute_in_graph", "wrap_numpy"]
 
 
 class set_stance:

@@ -16,6 +16,7 @@
 #include "ops/create/create.h"
 #include "ops/iterate/iterator.h"
 #include "ops/iterate/strides.h"
+#include "tensor/late.h"
 #include "tensor/checked.h"
 #include "tensor/device.h"
 
@@ -465,6 +466,8 @@ static int fill_there(td_tensor *self, td_tensor *one)
  * exactly, to one element of the dtype, whose bytes are repeated. */
 int td_fill_value(td_tensor *self, td_scalar value)
 {
+    if (TD_UNLIKELY(td_in_region()) && td_regions.settle(NULL))
+        return -1;
     if (self->device.type == TD_META || !self->numel)
         return td_is_foreign_dtype((td_dtype)self->dtype) ? 0 : td_scalar_check(value, (td_dtype)self->dtype);
     const size_t bytes = (size_t)self->numel * td_dtype_size(self->dtype);

@@ -48,7 +48,7 @@ static td_loop *__attribute__((noinline)) ask_for_loop(const td_pointwise *op, i
 {
     td_isa isa = td_cpu_isa();
     td_loop *loop = op->rows[isa]->loops[column];
-    if (!__atomic_load_n(&td_watched_threads, __ATOMIC_RELAXED))
+    if (!__atomic_load_n(&td_watched_threads, __ATOMIC_RELAXED) && !__atomic_load_n(&td_region_threads, __ATOMIC_RELAXED))
         __atomic_store_n(&td_isa_now, isa, __ATOMIC_RELAXED);
     TD_EMIT(.kind = TD_EVENT_LOOP, .name = op->name, .pointer = (const void *)(uintptr_t)loop, .numbers = {isa, column});
     return loop;
@@ -58,6 +58,21 @@ static inline td_loop *loop_of(const td_pointwise *op, int column)
 {
     int isa = __atomic_load_n(&td_isa_now, __ATOMIC_RELAXED);
     return TD_LIKELY(isa != TD_ISAS) ? op->rows[isa]->loops[column] : ask_for_loop(op, column);
+}
+
+/* Of the fast path, which computes at once: NULL if an operand is late. All loops are looked up each time while there are regions. */
+static td_loop *__attribute__((noinline)) ask_without_late(const td_pointwise *op, int column, td_tensor *const *in)
+{
+    for (int i = 0; i < op->n_in; i++)
+        if (td_is_late(in[i]))
+            return NULL;
+    return ask_for_loop(op, column);
+}
+
+static inline td_loop *fast_loop_of(const td_pointwise *op, int column, td_tensor *const *in)
+{
+    int isa = __atomic_load_n(&td_isa_now, __ATOMIC_RELAXED);
+    return TD_LIKELY(isa != TD_ISAS) ? op->rows[isa]->loops[column] : ask_without_late(op, column, in);
 }
 
 /* What the result is stored in: comparisons give bool, abs and its like the real dtype of complex operands. */
@@ -430,10 +445,46 @@ static int run_on_device(const td_pointwise *op, td_loop *loop, td_dtype common,
                               &(host_loop){op, loop, common, params});
 }
 
+/* Whether a call within a region is done late: of what is on the CPU, where nothing about the elements is an error, and of what is large
+ * or late itself. */
+static bool records(const td_pointwise *op, td_dtype common, td_tensor *const *in, td_device device)
+{
+    if (TD_LIKELY(!td_in_region()) || device.type != TD_CPU || td_is_foreign_dtype(common) || (op->divisor && td_dtype_is_integral(common)))
+        return false;
+    bool worth = false;
+    for (int i = 0; i < op->n_in; i++) {
+        if (in[i]->device.type != TD_CPU || in[i]->storage->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_SHARED))
+            return false;
+        worth |= td_is_late(in[i]) || (uint64_t)in[i]->numel >= td_region_least;
+    }
+    return worth;
+}
+
 /* Fill the result, which has the shape of the operands' broadcast and what dtype follows from theirs. */
 static int compute(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
 {
+    if (TD_UNLIKELY(td_in_region())) {
+        if (td_is_late(out) && records(op, common, in, out->device))
+            return td_regions.pointwise(op, common, in, params, out);
+        /* A new result is read by nobody yet. What is written in place, late calls may read. */
+        bool late = td_is_late(out) || out->refcount > 1 || out->base || out->storage->refcount > 1;
+        for (int i = 0; i < op->n_in && !late; i++)
+            late = td_is_late(in[i]) || in[i] == out;
+        if (late && td_regions.settle(NULL))
+            return -1;
+    } else {
+        for (int i = 0; i < op->n_in; i++)      /* of another thread's region */
+            if (td_settle(in[i]))
+                return -1;
+    }
     return TD_UNLIKELY(out->device.type != TD_CPU) ? run_on_device(op, loop, common, in, out, params) : run_loop(op, loop, common, in, out, params);
+}
+
+int td_pointwise_compute(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params, td_tensor *out)
+{
+    td_loop *loop = loop_of(op, column_of[common]);
+    return loop ? run_loop(op, loop, common, in, out, params)
+                : td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op->name, td_dtype_title(common));
 }
 
 /* The fast path's checks are a few loads and comparisons, since the loop over a small tensor takes no longer than they do.  Tensors
@@ -454,7 +505,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
             fast = x->sizes[d] == first->sizes[d];
     }
     if (TD_LIKELY(fast) && (op->dtypes >> dtype & 1)) {
-        td_loop *loop = loop_of(op, column);
+        td_loop *loop = fast_loop_of(op, column, in);
         if (TD_UNLIKELY(!loop))
             goto slow;
         if (TD_UNLIKELY(op->divisor) && td_dtype_is_integral(dtype) && check_divisor(in[op->divisor], dtype))
@@ -479,9 +530,10 @@ slow:;
     if (!loop)
         return NULL;
     td_device device = result_device(op, in);
-    td_tensor *out = !(op->contiguous >> common & 1) && td_strides_in_order(op->n_in, in, ndim, sizes, strides)
-                         ? td_tensor_new_strided(ndim, sizes, strides, out_dtype(op, common), device)
-                         : td_tensor_new(ndim, sizes, out_dtype(op, common), device);
+    const bool ordered = !(op->contiguous >> common & 1) && td_strides_in_order(op->n_in, in, ndim, sizes, strides);
+    td_tensor *out = records(op, common, in, device) ? td_regions.make(ndim, sizes, ordered ? strides : NULL, out_dtype(op, common))
+                   : ordered ? td_tensor_new_strided(ndim, sizes, strides, out_dtype(op, common), device)
+                             : td_tensor_new(ndim, sizes, out_dtype(op, common), device);
     if (out && compute(op, loop, common, in, out, params)) {
         td_tensor_release(out);
         return NULL;

@@ -4,6 +4,7 @@
 #ifndef TD_OPS_POINTWISE_POINTWISE_H
 #define TD_OPS_POINTWISE_POINTWISE_H
 #include <tede/kernel.h>
+#include "tensor/late.h"
 #include "tensor/tensor.h"
 
 /* Columns of a row of loops: see Note [Compute dtypes] in codegen/value.py.  Those from TD_LOOP_BF16 on may be empty: their
@@ -27,9 +28,9 @@ typedef enum td_promote {
 } td_promote;
 typedef enum td_out_kind { TD_OUT_SAME, TD_OUT_BOOL, TD_OUT_REAL } td_out_kind;
 
-typedef struct td_pointwise {
+struct td_pointwise {
     const char        *name;
-    uint8_t            n_in, cost, promote, out;
+    uint8_t            n_in, n_params, cost, promote, out;
     uint16_t           masks;               /* operands that are conditions: not promoted, read as bool */
     bool               alpha;               /* the first parameter is alpha=, whose kind the result's dtype must hold */
     uint8_t            fits;                /* parameters that the operands' dtype must hold, a bit each; alpha always must */
@@ -45,7 +46,7 @@ typedef struct td_pointwise {
     const td_op       *op;                  /* whose implementations run on other devices, and whose formula it is; NULL: a fused gradient, on the CPU only */
     const char        *choice;              /* the value of its string parameter; or NULL */
     const char        *exact;               /* the words about an out= of another dtype (td_check_exact); NULL: what holds the result */
-} td_pointwise;
+};
 
 /* On a device with programs, `out` having its final shape: 0; TD_DECLINED for what the device's dialect can't say or hold; -1
  * with an error.  src/kernels/device/pointwise.c. */
@@ -53,6 +54,9 @@ enum { TD_DECLINED = 1 };
 int td_pointwise_on_device(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params, td_tensor *out);
 /* td_copy_elements within one device, likewise. */
 int td_copy_on_device(td_tensor *dst, td_tensor *src);
+
+/* On the CPU, with what td_regions.pointwise was passed and the elements of the operands. */
+int td_pointwise_compute(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params, td_tensor *out);
 
 td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const td_scalar *params);
 /* With an output that is there: in-place (out is in[0]) or out=. */

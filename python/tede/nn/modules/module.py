@@ -668,8 +668,8 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
                 grad.zero_()
 
     def compile(self, *args, **kwargs):
-        """What `tede.compile` does, for this module: a notice that there is no compiler, and nothing else."""
-        T.compile(self, *args, **kwargs)
+        """Compile this module in place: later calls of it run as `tede.compile` says, with the same arguments as that."""
+        vars(self)["forward"] = T.compile(self.forward, *args, **kwargs)
 
     # Printing ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,102 @@
+"""tede.compile: regions, in which Python runs every time and operators are computed late (src/region/)."""
+import functools
+
+from tede import _C
+from tede.nn.modules.module import Module
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, disable=False):
+    """A function, or a module, whose operators are recorded and computed together.
+
+    Python runs at each call, as without compile: control flow, hooks and state mean what they say. An operator checks its arguments and
+    describes its result where it is called; elements are computed when a value is needed (``item()``, printing, NumPy, a write to
+    memory that the program has otherwise) or when the function returns. Then what nobody needs is left out, and elementwise operators, reductions
+    along rows, softmax and norms that follow each other are done slab by slab, in the cache. Results are those without compile, to the bit.
+
+    Args:
+        model: a function or a module; without one, a decorator is returned.
+        fullgraph: refused if True and a value is needed before the function returns: that is a RuntimeError.
+        dynamic, mode, options: accepted; sizes are never compiled in.
+        backend: None, "inductor" and other names are the library's own; "eager" runs the model as it is.
+        disable: the model itself is returned.
+
+    Example:
+        >>> f = tede.compile(lambda x: (x - x.mean(-1, keepdim=True)).relu())
+        >>> f(tede.tensor([[1., 3.]]))
+        tensor([[0., 1.]])
+    """
+    if model is None:
+        return lambda model: compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
+                                     options=options, disable=disable)
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if not callable(model):
+        raise RuntimeError(f"torch.compile: a function or a module is needed, not {type(model).__name__}")
+    if disable or backend == "eager":
+        return model
+    return OptimizedModule(model, fullgraph) if isinstance(model, Module) else in_region(model, fullgraph)
+
+
+def in_region(function, fullgraph=False):
+    """The function within a region."""
+    @functools.wraps(function)
+    def compiled(*args, **kwargs):
+        _C._region_begin()
+        try:
+            flushes = _C._region_counts()["early_flushes"] if fullgraph else 0
+            result = function(*args, **kwargs)
+            if fullgraph and _C._region_counts()["early_flushes"] != flushes:
+                raise RuntimeError("fullgraph=True: a value was needed before the function returned")
+            return result
+        finally:
+            _C._region_end()
+    compiled._torchdynamo_orig_callable = function
+    return compiled
+
+
+class OptimizedModule(Module):
+    """A module that is called within a region. Its parameters, attributes and state are those of `_orig_mod`."""
+
+    def __init__(self, module, fullgraph=False):
+        super().__init__()
+        self._orig_mod = module
+        vars(self)["forward"] = in_region(module, fullgraph)
+        self.training = module.training
+
+    def __getattr__(self, name):
+        if name == "_orig_mod":
+            return self._modules["_orig_mod"]
+        return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name, value):
+        if name in ("_orig_mod", "training") or name in vars(type(self)):
+            super().__setattr__(name, value)
+            if name == "training" and "_orig_mod" in self._modules:
+                self._orig_mod.training = value
+        elif "_orig_mod" in vars(self).get("_modules", ()):
+            setattr(self._orig_mod, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def __delattr__(self, name):
+        delattr(self._orig_mod, name)
+
+    def __len__(self):
+        return len(self._orig_mod)
+
+    def __iter__(self):
+        return iter(self._orig_mod)
+
+    def __getitem__(self, index):
+        return self._orig_mod[index]
+
+    def __dir__(self):
+        return dir(self._orig_mod) + ["_orig_mod"]
+
+    def __reduce__(self):
+        return OptimizedModule, (self._orig_mod,)
+
+
+def stats():
+    """What regions have counted since the process began: a dict of regions, recorded_calls, dropped_calls, fused_calls, early_flushes."""
+    return _C._region_counts()

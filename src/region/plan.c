@@ -1,0 +1,220 @@
+/* Groups: calls that are done together, slab by slab, so that what passes between them stays in the cache.
+ *
+ * Note [Slabs]
+ * Calls one after the other form a group if each computes row i of its results from row i of its operands: elementwise operators do, and reductions,
+ * softmax and norms that leave the leading dimensions alone. A row is an index of dimension k, where the dimensions 0 to k are the leading ones of
+ * all results in the group; the dimensions before k are gone through index by index, k in slabs of so many rows that all tensors' slabs fit the cache. For each slab
+ * all calls of the group are made in order, by the kernels that they have anyway, on tensors that show the slab: results are eager's to the
+ * bit. What no later call reads and nobody holds has memory for one slab, and is never written out.
+ *
+ * A storage that the group writes must have the same rows for all tensors over it (no views that are shifted or transposed). Operands that are
+ * only read may lie as they like, and be broadcast. */
+#include "region/plan.h"
+
+/* A slab of all tensors stays in a core's own cache with room to spare; what is in the first cache anyway isn't worth it. */
+enum { SLAB_BYTES = 192 << 10, LEAST_BYTES = 64 << 10, SHORT_ROW = 64 };
+size_t td_slab_bytes = SLAB_BYTES, td_slab_least = LEAST_BYTES;
+
+void td_region_set_slab(size_t bytes, size_t least)
+{
+    td_slab_bytes = bytes ? bytes : SLAB_BYTES, td_slab_least = bytes || least ? least : LEAST_BYTES;
+    td_region_least = td_slab_least / 4;
+}
+
+/* ---- how calls go along rows */
+
+/* An argument of an operator that names dimensions, as in `dims`; the least of them, at least 0, or -1 where all are meant. */
+static int least_dim(const td_late_call *c)
+{
+    const td_tensor *self = c->in[0];
+    for (int i = 0; i < c->op->info.n_arguments; i++) {
+        const td_arg *a = &c->op->info.arguments[i];
+        const td_value *v = &c->values[i];
+        if (strcmp(a->name, "dim"))
+            continue;
+        int64_t least = self->ndim;
+        const int64_t *dims = v->kind == TD_VALUE_INT ? &v->integer : v->kind == TD_VALUE_INTS ? v->ints : NULL;
+        const int n = v->kind == TD_VALUE_INT ? 1 : v->kind == TD_VALUE_INTS ? v->count : 0;
+        for (int d = 0; d < n; d++) {
+            const int64_t dim = dims[d] < 0 ? dims[d] + self->ndim : dims[d];
+            least = dim < least ? dim : least;
+        }
+        return n ? (int)least : -1;
+    }
+    return -1;
+}
+
+/* How many leading dimensions the call leaves alone, of the operand that has most; 0: it can't be done by rows. */
+static int leading_dims(const td_late_call *c)
+{
+    if (c->pointwise)
+        return c->out[0]->ndim;
+    const char *rule = c->op->info.traits->batch;
+    if (!rule || !c->n_in || c->in[0] == TD_NONE)
+        return 0;
+    if (!strncmp(rule, "dims", 4)) {
+        const int least = least_dim(c);
+        /* Many short rows are summed together, in an order that depends on how many there are. */
+        return least > 0 && (c->out[0]->numel == c->in[0]->numel || c->in[0]->numel >= SHORT_ROW * c->out[0]->numel) ? least : 0;
+    }
+    if (!strcmp(rule, "layer_norm") && c->values[1].kind == TD_VALUE_INTS && c->n_out == 3)
+        return c->in[0]->ndim - c->values[1].count;
+    return 0;
+}
+
+static int call_ndim(const td_late_call *c) { return c->pointwise ? c->out[0]->ndim : c->in[0]->ndim; }
+
+/* ---- a group's tensors */
+
+static int find_storage(td_group *g, const td_tensor *x, int shift)
+{
+    int64_t strides[TD_MAX_DIMS] = {0};
+    bool whole = true;                  /* has all of the leading dimensions, and begins in the first row */
+    const int64_t item = td_itemsize(x);
+    for (int d = 0; d <= g->k; d++) {
+        const int own = d - shift;
+        whole = whole && own >= 0 && x->sizes[own] == g->sizes[d];
+        strides[d] = own >= 0 ? x->strides[own] * item : 0;
+    }
+    const int64_t offset = (intptr_t)x->data - (intptr_t)x->storage->data;
+    whole = whole && offset >= 0 && offset < strides[g->k];
+    for (int d = 0; d < g->k && whole; d++)
+        whole = strides[d] >= strides[d + 1];
+    for (int i = 0; i < g->n_storages; i++)
+        if (g->storages[i].s == x->storage) {
+            g->storages[i].aligned = g->storages[i].aligned && whole && !memcmp(strides, g->storages[i].strides, sizeof *strides * (size_t)(g->k + 1));
+            return i;
+        }
+    td_group_storage *s = &g->storages[g->n_storages];
+    *s = (td_group_storage){.s = x->storage, .aligned = whole};
+    memcpy(s->strides, strides, sizeof *strides * (size_t)(g->k + 1));
+    return g->n_storages++;
+}
+
+static int find_tensor(td_group *g, td_tensor *x, int shift)
+{
+    for (int i = 0; i < g->n_tensors; i++)
+        if (g->tensors[i].x == x && g->tensors[i].shift == shift)
+            return i;
+    const int storage = find_storage(g, x, shift);
+    g->tensors[g->n_tensors] = (td_group_tensor){x, shift, storage};
+    return g->n_tensors++;
+}
+
+/* Whether each leading dimension of x is the group's, or one that is broadcast. */
+static bool fits(const td_group *g, const td_tensor *x, int shift)
+{
+    for (int d = 0; d <= g->k; d++) {
+        const int own = d - shift;
+        if (own >= x->ndim || (own >= 0 && x->sizes[own] != g->sizes[d] && x->sizes[own] != 1))
+            return false;
+    }
+    return true;
+}
+
+/* Add a call; false if it is none of the group, which may then be as it was or not: the caller keeps a copy of its counts. */
+static bool add(td_group *g, const td_late_call *c)
+{
+    const int ndim = call_ndim(c), n = c->n_in + c->n_out;
+    if (g->n_calls == TD_GROUP_CALLS || g->n_tensors + n > TD_GROUP_TENSORS || n > TD_MAX_OPERANDS + 8 || leading_dims(c) <= g->k)
+        return false;
+    /* Loops of complex numbers round the last elements of a run otherwise than the others: a slab would end in the middle. */
+    if (c->pointwise && td_dtype_is_complex(c->common))
+        return false;
+    for (int i = 0; i < n; i++) {
+        td_tensor *x = c->in[i];
+        const bool result = i >= c->n_in;
+        if (x == TD_NONE) {
+            g->operands[g->n_calls][i] = -1;
+            continue;
+        }
+        /* Results of reductions have lost inner dimensions; weights of a norm have inner dimensions alone. */
+        const int shift = result || (!c->pointwise && !i) ? 0 : ndim - x->ndim;
+        if (shift < 0 || !x->storage || x->device.type != TD_CPU || !fits(g, x, shift) || (result && !(x->flags & TD_FLAG_CONTIGUOUS)))
+            return false;
+        const int number = find_tensor(g, x, shift);
+        td_group_storage *s = &g->storages[g->tensors[number].storage];
+        s->written |= result;
+        if (s->written && !s->aligned)
+            return false;
+        g->operands[g->n_calls][i] = (int16_t)number;
+    }
+    g->n_calls++;
+    return true;
+}
+
+/* Rows of what a storage holds, in bytes. */
+static int64_t row_bytes(const td_group *g, const td_group_storage *s) { return s->strides[g->k]; }
+
+/* Where the slab is to be divided: the first dimension of which an index is small enough. */
+static int choose_k(const td_late_call *c)
+{
+    const td_tensor *x = c->pointwise ? c->out[0] : c->in[0];
+    const int most = leading_dims(c) - 1;
+    int64_t bytes = x->numel * td_itemsize(x);
+    for (int d = 0; d <= most; d++) {
+        bytes = x->sizes[d] ? bytes / x->sizes[d] : 0;
+        if (bytes <= (int64_t)td_slab_bytes / 8 || d == most)
+            return d;
+    }
+    return -1;
+}
+
+static bool is_late(const td_storage *s) { return s->flags & TD_STORAGE_LATE; }
+
+static bool make_with(td_group *g, td_region *r, int64_t i, int k)
+{
+    const td_late_call *c = &r->calls[i];
+    const td_tensor *x = c->pointwise ? c->out[0] : c->in[0];
+    g->first = i, g->k = k;
+    g->n_calls = g->n_tensors = g->n_storages = 0;
+    memcpy(g->sizes, x->sizes, sizeof *x->sizes * (size_t)(k + 1));
+    for (; i < r->n_calls; i++) {
+        if (r->calls[i].dropped)
+            continue;
+        /* A call that isn't added may have left traces: tensors and storages are cut off again, and what it wrote is undone. */
+        const int tensors = g->n_tensors, storages = g->n_storages;
+        td_group_storage before[TD_GROUP_TENSORS];
+        memcpy(before, g->storages, sizeof *before * (size_t)storages);
+        if (!add(g, &r->calls[i])) {
+            g->n_tensors = tensors, g->n_storages = storages;
+            memcpy(g->storages, before, sizeof *before * (size_t)storages);
+            break;
+        }
+        g->last = i;
+    }
+    return g->n_calls > 1;
+}
+
+bool td_group_make(td_group *g, td_region *r, int64_t i)
+{
+    const int k = choose_k(&r->calls[i]);
+    if (k < 0 || (r->calls[i].pointwise ? r->calls[i].out[0] : r->calls[i].in[0])->numel < 2)
+        return false;
+    if (!make_with(g, r, i, k))
+        return false;
+    /* A later call that leaves fewer dimensions alone may still join, if the slabs are larger. */
+    for (int64_t next = g->last + 1; next < r->n_calls && g->k > 0; next++) {
+        if (r->calls[next].dropped)
+            continue;
+        const int most = leading_dims(&r->calls[next]) - 1, calls = g->n_calls, now = g->k;
+        if (most < 0 || most >= now)
+            break;
+        if (!make_with(g, r, i, most) || g->n_calls <= calls) {
+            make_with(g, r, i, now);
+            break;
+        }
+        next = g->last;
+    }
+    int64_t all = 0;
+    g->bytes = 0;
+    for (int s = 0; s < g->n_storages; s++) {
+        td_group_storage *of = &g->storages[s];
+        td_late_storage *late = is_late(of->s) ? of->s->context : NULL;
+        of->internal = late && !late->held && late->last_use <= g->last;
+        of->row_bytes = row_bytes(g, of);
+        g->bytes += of->row_bytes > 0 ? of->row_bytes : -of->row_bytes;
+        all += (int64_t)of->s->nbytes;
+    }
+    return all > (int64_t)td_slab_least;
+}

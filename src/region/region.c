@@ -1,0 +1,426 @@
+/* Regions: recording calls, and computing them when somebody needs them.
+ *
+ * Note [Recording]
+ * Within a region the thread's calls have the key TD_LATE, the highest of the device keys. Elementwise operators have their own kernel there:
+ * it does all that it does in a call of now (promotion, shapes, errors), makes a late result (see Note [Late tensors]) and passes what is left to
+ * record_pointwise(). Composites and views do what they do anyway, and record as they call. Everything else comes to the fallback, record_other():
+ * structured operators describe their results, whose implementation on TD_LATE is record_impl(); what is left, what writes, and what may refuse an
+ * element is called at once, after what it needs has been computed.
+ *
+ * So errors about arguments are raised where the call is, and there is one list of calls in the order of the program. */
+#include "region/region.h"
+#include "base/once.h"
+#include "base/watch.h"
+#include "dispatch/spec.h"
+#include "tensor/head.h"
+#include "tensor/layout.h"
+
+static _Thread_local td_region *region_now;
+static td_region_stats stats;
+#define COUNT(field, n) __atomic_fetch_add(&stats.field, (uint64_t)(n), __ATOMIC_RELAXED)
+
+td_region_stats td_region_counts(void)
+{
+    td_region_stats now = stats;
+    now.fused_calls = td_region_fused;
+    return now;
+}
+bool td_region_on(void) { return td_in_region(); }
+
+/* ---- memory */
+
+typedef struct td_arena_block { struct td_arena_block *before; size_t size; _Alignas(16) char data[]; } td_arena_block;
+
+void *td_arena_new(td_arena *a, size_t bytes)
+{
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (!a->block || a->used + bytes > a->block->size) {
+        const size_t size = bytes > 65536 - sizeof *a->block ? bytes : 65536 - sizeof *a->block;
+        td_arena_block *block = td_mem_alloc(sizeof *block + size);
+        if (!block)
+            return NULL;
+        *block = (td_arena_block){.before = a->block, .size = size};
+        a->block = block, a->used = 0;
+    }
+    void *p = a->block->data + a->used;
+    a->used += bytes;
+    return p;
+}
+
+static void arena_free(td_arena *a)
+{
+    for (td_arena_block *b = a->block, *before; b; b = before) {
+        before = b->before;
+        td_mem_free(b, sizeof *b + b->size);
+    }
+    *a = (td_arena){0};
+}
+
+/* ---- late tensors */
+
+static int join(td_tensor *x)
+{
+    td_region *r = region_now;
+    td_storage *s = x->storage;
+    if (!r)
+        return td_error(TD_E_RUNTIME, "a tensor that another thread's region computes can't be used here before the region has ended");
+    td_late_storage *late = s->context;
+    td_late_head *head = td_arena_new(&r->arena, sizeof *head);
+    if (!head)
+        return -1;
+    *head = (td_late_head){td_tensor_retain(x), late->heads};
+    late->heads = head;
+    return 0;
+}
+
+/* A result without memory; its sizes are checked as those of a tensor that is made now. */
+static td_tensor *make(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype)
+{
+    td_region *r = region_now;
+    int64_t numel = td_check_sizes(ndim, sizes) ? -1 : td_numel_checked(ndim, sizes), low = 0, high = 0, contiguous[TD_MAX_DIMS], nbytes;
+    if (numel < 0)
+        return NULL;
+    if (!strides) {
+        if (td_contiguous_strides(ndim, sizes, contiguous) < 0)
+            return td_fail_overflow(ndim, sizes, NULL);
+        strides = contiguous;
+    }
+    if (!td_bounds(ndim, sizes, strides, &low, &high) || __builtin_mul_overflow(high + 1, td_itemsizes[dtype], &nbytes))
+        return td_fail_overflow(ndim, sizes, strides);
+    if (r->n_storages == r->storage_room) {
+        const int64_t room = 2 * r->storage_room + 64;
+        td_late_storage **more = td_mem_alloc((size_t)room * sizeof *more);
+        if (!more)
+            return NULL;
+        if (r->storages)
+            memcpy(more, r->storages, (size_t)r->n_storages * sizeof *more);
+        td_mem_free(r->storages, (size_t)r->storage_room * sizeof *more);
+        r->storages = more, r->storage_room = room;
+    }
+    nbytes = numel ? nbytes : 0;
+    void *address = td_late_address((size_t)nbytes);
+    td_late_storage *late = address ? td_arena_new(&r->arena, sizeof *late) : NULL;
+    td_storage *s = late ? td_mem_alloc(sizeof *s) : NULL;
+    td_tensor *x = s ? td_head_new(ndim, dtype, (td_device){TD_CPU, -1}, TD_KEYS_CPU | TD_KEYSET(TD_LATE) |
+                                   (td_masks_now.inference ? TD_KEYSET(TD_KEY_AUTOGRAD) : 0), td_masks_now.inference ? TD_FLAG_INFERENCE : 0) : NULL;
+    if (!x) {
+        td_mem_free(s, sizeof *s);
+        return NULL;
+    }
+    td_storage_init(s, (td_device){TD_CPU, -1}, (size_t)nbytes, sizeof *s);
+    s->flags = TD_STORAGE_LATE;
+    s->data = address;
+    s->context = late;
+    *late = (td_late_storage){.s = s};
+    x->storage = s, x->data = address;
+    for (int d = 0; d < ndim; d++)
+        x->sizes[d] = sizes[d], x->strides[d] = strides[d];
+    td_tensor_update_flags(x);
+    if (join(x)) {
+        td_tensor_release(x);
+        return NULL;
+    }
+    r->storages[r->n_storages++] = late;
+    return x;
+}
+
+int td_late_fill_in(td_storage *s)
+{
+    char *data = s->data;
+    if (s->nbytes && !(data = td_mem_alloc(s->nbytes)))
+        return -1;
+    for (td_late_head *h = ((td_late_storage *)s->context)->heads; h; h = h->next)
+        if (h->x->storage == s) {
+            h->x->data = (char *)((intptr_t)h->x->data - (intptr_t)s->data + (intptr_t)data);
+            h->x->keys &= ~TD_KEYSET(TD_LATE);
+        }
+    s->data = s->nbytes ? data : NULL;
+    s->capacity = s->nbytes;
+    s->flags = 0;
+    s->context = NULL;
+    return 0;
+}
+
+/* ---- recording */
+
+static td_late_call *new_call(int n_in, int n_out, td_tensor *const *out)
+{
+    td_region *r = region_now;
+    if (r->n_calls == r->room) {
+        const int64_t room = 2 * r->room + 64;
+        td_late_call *more = td_mem_alloc((size_t)room * sizeof *more);
+        if (!more)
+            return NULL;
+        if (r->calls)
+            memcpy(more, r->calls, (size_t)r->n_calls * sizeof *more);
+        td_mem_free(r->calls, (size_t)r->room * sizeof *more);
+        r->calls = more, r->room = room;
+    }
+    td_late_call *c = &r->calls[r->n_calls];
+    td_tensor **operands = td_arena_new(&r->arena, (size_t)(n_in + n_out) * sizeof *operands);
+    if (!operands)
+        return NULL;
+    *c = (td_late_call){.n_in = (uint16_t)n_in, .n_out = (uint16_t)n_out, .in = operands, .out = operands + n_in};
+    for (int i = 0; i < n_out; i++)
+        c->out[i] = td_tensor_retain(out[i]);
+    return c;
+}
+
+static int record_pointwise(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params, td_tensor *out)
+{
+    td_scalar *numbers = td_arena_new(&region_now->arena, op->n_params * sizeof *numbers);
+    td_late_call *c = numbers ? new_call(op->n_in, 1, &out) : NULL;
+    if (!c)
+        return -1;
+    if (op->n_params)
+        memcpy(numbers, params, op->n_params * sizeof *numbers);
+    c->pointwise = op, c->common = common, c->params = numbers;
+    for (int i = 0; i < op->n_in; i++)
+        c->in[i] = td_tensor_retain(in[i]);
+    region_now->n_calls++;
+    COUNT(recorded_calls, 1);
+    return 0;
+}
+
+/* Lists and texts are copied; tensors are put into c->in, as often as they come. */
+static int copy_values(td_late_call *c, const td_op *op, const td_value *arguments)
+{
+    td_arena *arena = &region_now->arena;
+    td_tensor **in = c->in;
+    const int n = op->info.n_arguments;
+    if (!(c->values = td_arena_new(arena, (size_t)n * sizeof *c->values)))
+        return -1;
+    for (int i = 0; i < n; i++) {
+        td_value v = arguments[i];
+        const void *list = NULL;
+        size_t bytes = 0;
+        switch (v.kind) {
+        case TD_VALUE_TENSOR: *in++ = td_tensor_retain(v.tensor); break;
+        case TD_VALUE_TENSORS:
+            for (int k = 0; k < v.count; k++)
+                in[k] = td_tensor_retain(v.tensors[k]);
+            v.tensors = in;
+            in += v.count;
+            break;
+        case TD_VALUE_INTS: list = v.ints, bytes = sizeof *v.ints * (size_t)v.count; break;
+        case TD_VALUE_FLOATS: list = v.numbers, bytes = sizeof *v.numbers * (size_t)v.count; break;
+        case TD_VALUE_BOOLS: list = v.bools, bytes = sizeof *v.bools * (size_t)v.count; break;
+        case TD_VALUE_SCALARS: list = v.scalars, bytes = sizeof *v.scalars * (size_t)v.count; break;
+        case TD_VALUE_STRING: list = v.string, bytes = v.string ? strlen(v.string) + 1 : 0; break;
+        default: break;
+        }
+        if (bytes) {
+            void *copy = td_arena_new(arena, bytes);
+            if (!copy)
+                return -1;
+            memcpy(copy, list, bytes);
+            v.ints = copy;              /* the union's pointers are one */
+        }
+        c->values[i] = v;
+    }
+    return 0;
+}
+
+static int count_tensors(const td_op *op, const td_value *arguments)
+{
+    int n = 0;
+    for (int i = 0; i < op->info.n_arguments; i++)
+        n += arguments[i].kind == TD_VALUE_TENSOR ? 1 : arguments[i].kind == TD_VALUE_TENSORS ? arguments[i].count : 0;
+    return n;
+}
+
+/* The implementation of structured operators on TD_LATE. */
+static int record_impl(const td_op *op, const td_value *arguments, td_tensor *const *results, void *context)
+{
+    (void)context;
+    td_late_call *c = new_call(count_tensors(op, arguments), op->info.n_results, results);
+    if (!c || copy_values(c, op, arguments))
+        return -1;
+    c->op = op;
+    region_now->n_calls++;
+    COUNT(recorded_calls, 1);
+    return 0;
+}
+
+/* Whether an operand's elements may be read later: nobody writes them behind the dispatcher's back. */
+static bool may_wait(const td_tensor *x)
+{
+    return x == TD_NONE || ((x->keys & (TD_KEYS_DEVICES | TD_KEYS_LAYOUTS | TD_KEYSET(TD_KEY_DTYPE)) & ~TD_KEYSET(TD_LATE)) == TD_KEYSET(TD_CPU) && x->storage &&
+                            !(x->storage->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_SHARED)));
+}
+
+static bool records(const td_op *op, const td_value *arguments)
+{
+    if (!op->structured || op->structured->forms[0] != op || !op->unbox || op->info.flags & (TD_OP_CHECKS_ELEMENTS | TD_OP_DATA_DEPENDENT) ||
+        !op->structured->impls[TD_CPU] || !op->structured->impls[TD_CPU]->typed)
+        return false;
+    for (int i = 0; i < op->info.n_arguments; i++) {
+        const td_value *v = &arguments[i];
+        if (v->kind == TD_VALUE_GENERATOR || (v->kind == TD_VALUE_TENSOR && !may_wait(v->tensor)))
+            return false;
+        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
+            if (!may_wait(v->tensors[k]))
+                return false;
+    }
+    return true;
+}
+
+/* Whether an operand is late, or so large that its call is worth to be recorded. */
+static bool is_worth(const td_tensor *x) { return td_is_late(x) || (uint64_t)x->numel >= td_region_least; }
+static bool reads_late(const td_op *op, const td_value *arguments)
+{
+    for (int i = 0; i < op->info.n_arguments; i++) {
+        const td_value *v = &arguments[i];
+        if (v->kind == TD_VALUE_TENSOR && is_worth(v->tensor))
+            return true;
+        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
+            if (is_worth(v->tensors[k]))
+                return true;
+    }
+    return false;
+}
+
+/* Another thread's late tensors can't be used. */
+static int refuse_late(const td_op *op, const td_value *arguments)
+{
+    for (int i = 0; i < op->info.n_arguments; i++) {
+        const td_value *v = &arguments[i];
+        if (v->kind == TD_VALUE_TENSOR && td_settle(v->tensor))
+            return -1;
+        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
+            if (td_settle(v->tensors[k]))
+                return -1;
+    }
+    return 0;
+}
+
+static bool writes(const td_op *op)
+{
+    for (int i = 0; i < op->info.n_arguments; i++)
+        if (op->info.arguments[i].is_mutable || op->info.arguments[i].is_updated)
+            return true;
+    return op->info.flags & (TD_OP_INPLACE | TD_OP_OUT);
+}
+
+static int settle(td_storage *s);
+
+/* The kernel of structured operators in a region, registered once. */
+static td_impl impl_of_regions = {.boxed = record_impl};
+
+static int record_other(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)context;
+    const bool late = reads_late(op, arguments);
+    if (late && region_now && !region_now->flushing && td_in_region() && records(op, arguments))
+        return op->unbox(op->on_strided, keys, arguments, results);
+    /* What writes may write what a late call reads; a call that neither reads what is late nor writes leaves the others late. */
+    if ((late || writes(op)) && (region_now ? settle(NULL) : refuse_late(op, arguments)))
+        return -1;
+    const td_keyset exclude = td_masks_now.exclude;
+    td_masks_now.exclude |= TD_KEYSET(TD_LATE);
+    const int status = td_op_call_keys(op, keys & ~TD_KEYSET(TD_LATE), arguments, results);
+    td_masks_now.exclude = exclude;
+    return status;
+}
+
+/* ---- from begin to end */
+
+static int flush(td_region *r)
+{
+    if (r->flushing || !(r->n_calls | r->n_storages))
+        return 0;
+    const td_keyset exclude = td_masks_now.exclude;
+    td_masks_now.exclude |= TD_KEYSET(TD_LATE) | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD);
+    r->flushing = true;
+    const int status = td_region_run(r);
+    r->flushing = false;
+    td_masks_now.exclude = exclude;
+    for (int64_t i = 0; i < r->n_calls; i++) {
+        td_late_call *c = &r->calls[i];
+        COUNT(dropped_calls, c->dropped);
+        for (int k = 0; k < c->n_in + c->n_out; k++)
+            td_tensor_release(c->in[k]);
+    }
+    r->n_calls = 0;
+    /* Heads hold their storage: it goes with the last of them. */
+    for (int64_t i = 0; i < r->n_storages; i++) {
+        td_late_storage *late = r->storages[i];
+        if (late->s->flags & TD_STORAGE_LATE)
+            late->s->context = NULL;
+        for (td_late_head *h = late->heads; h; h = h->next)
+            td_tensor_release(h->x);
+    }
+    r->n_storages = 0;
+    arena_free(&r->arena);
+    return status;
+}
+
+static int settle(td_storage *s)
+{
+    td_region *r = region_now;
+    if (!r)
+        return s ? td_error(TD_E_RUNTIME, "a tensor that another thread's region computes can't be read here before the region has ended") : 0;
+    if (r->flushing)
+        return 0;
+    if (r->n_calls)
+        COUNT(early_flushes, 1);
+    if (flush(r))
+        return -1;
+    return s && s->flags & TD_STORAGE_LATE ? td_error(TD_E_RUNTIME, "a tensor's elements were lost by an error in its region") : 0;
+}
+
+static int set_up(void)
+{
+    td_regions = (td_late_functions){settle, join, record_pointwise, make};
+    for (int key = TD_KEY_DENSE; key < TD_KEY_AROUND; key++)
+        if (td_register_fallback(key, TD_LATE, record_other, NULL))
+            return -1;
+    for (int i = 0; i < td_op_count(); i++) {
+        td_op *op = (td_op *)td_op_at(i);
+        if (!op || !op->on_strided)
+            continue;
+        if (op->info.flags & TD_OP_POINTWISE) {
+            if (td_op_set_kernel(op, TD_SLOT_LATE, op->on_strided))
+                return -1;
+        } else {
+            __atomic_store_n(&op->structured->impls[TD_LATE], &impl_of_regions, __ATOMIC_RELEASE);
+        }
+    }
+    return 0;
+}
+
+int td_region_begin(void)
+{
+    static td_once once;
+    if (region_now) {
+        region_now->depth++;
+        return 0;
+    }
+    td_region *r = td_once_run(&once, set_up) || !td_late_address(0) ? NULL : td_mem_alloc(sizeof *r);
+    if (!r)
+        return -1;
+    *r = (td_region){.depth = 1};
+    region_now = r;
+    td_masks_now.include |= TD_KEYSET(TD_LATE);
+    __atomic_add_fetch(&td_region_threads, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&td_isa_now, TD_ISAS, __ATOMIC_RELAXED);
+    return 0;
+}
+
+int td_region_end(void)
+{
+    td_region *r = region_now;
+    if (!r)
+        return td_error(TD_E_RUNTIME, "td_region_end: this thread is in no region");
+    if (--r->depth)
+        return 0;
+    const int status = flush(r);
+    td_masks_now.include &= ~TD_KEYSET(TD_LATE);
+    __atomic_sub_fetch(&td_region_threads, 1, __ATOMIC_RELAXED);
+    COUNT(regions, 1);
+    region_now = NULL;
+    td_mem_free(r->calls, (size_t)r->room * sizeof *r->calls);
+    td_mem_free(r->storages, (size_t)r->storage_room * sizeof *r->storages);
+    td_mem_free(r, sizeof *r);
+    return status;
+}

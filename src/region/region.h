@@ -1,0 +1,56 @@
+/* What a region has recorded: see region.c. */
+#ifndef TD_REGION_REGION_H
+#define TD_REGION_REGION_H
+#include <tede/region.h>
+#include "dispatch/op.h"
+#include "ops/pointwise/pointwise.h"
+#include "tensor/late.h"
+
+/* A call: of a formula (`pointwise`) or of a structured operator in its functional form. Operands and results are held. */
+typedef struct td_late_call {
+    const td_pointwise *pointwise;
+    const td_op        *op;
+    td_dtype            common;         /* of a formula: what its operands are promoted to */
+    uint16_t            n_in, n_out;
+    bool                dropped, done;
+    td_tensor         **in, **out;
+    union {
+        td_scalar *params;              /* of a formula */
+        td_value  *values;              /* of an operator: its arguments, with `in` for its tensors, in order */
+    };
+} td_late_call;
+
+/* A head over a late storage, which it holds. */
+typedef struct td_late_head {
+    td_tensor           *x;
+    struct td_late_head *next;
+} td_late_head;
+
+/* What a late storage's `context` is until it has memory. */
+typedef struct td_late_storage {
+    td_storage   *s;
+    td_late_head *heads;
+    bool          held, needed;         /* from outside of the region; by that or by a call that isn't dropped */
+    int64_t       last_use;             /* of those calls: the last that reads or writes it */
+} td_late_storage;
+
+typedef struct td_arena { struct td_arena_block *block; size_t used; } td_arena;
+
+typedef struct td_region {
+    td_late_call *calls;
+    int64_t       n_calls, room;
+    td_late_storage **storages;         /* all that were late since the last flush */
+    int64_t       n_storages, storage_room;
+    td_arena      arena;
+    int           depth;
+    bool          flushing;
+} td_region;
+
+/* Memory until the flush ends. */
+void *td_arena_new(td_arena *a, size_t bytes);
+/* Give the storage memory, and move the tensors over it there. */
+int   td_late_fill_in(td_storage *s);
+int   td_region_run(td_region *r);
+extern uint64_t td_region_fused;
+
+#endif

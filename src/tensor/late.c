@@ -1,0 +1,34 @@
+/* See Note [Late tensors] in late.h. */
+#include "tensor/late.h"
+#include "base/once.h"
+
+#include <sys/mman.h>
+
+td_late_functions td_regions;
+int td_region_threads;
+uint64_t td_region_least = 16384;
+
+/* Addresses are given out in turn, so that two late storages don't seem to overlap. */
+static struct { char *begin; size_t size, next; } range;
+static td_once range_once;
+
+static int reserve(void)
+{
+    for (size_t size = (size_t)1 << 40; size >= (size_t)1 << 32; size >>= 2) {
+        void *begin = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (begin != MAP_FAILED) {
+            range.begin = begin, range.size = size;
+            return 0;
+        }
+    }
+    return td_error(TD_E_MEMORY, "no range of addresses can be reserved");
+}
+
+void *td_late_address(size_t nbytes)
+{
+    const size_t taken = (nbytes + 127) & ~(size_t)63;
+    if (td_once_run(&range_once, reserve) || taken > range.size)
+        return NULL;
+    size_t at = __atomic_fetch_add(&range.next, taken, __ATOMIC_RELAXED) % range.size;
+    return range.begin + (at + taken > range.size ? 0 : at);
+}
