@@ -2414,8 +2414,8 @@ TD_API td_tensor *td_fused_moving_avg_obs_fake_quant(td_tensor *self, td_tensor 
         td_tensor *fake_quant_on, td_tensor *running_min, td_tensor *running_max, td_tensor *scale,
         td_tensor *zero_point, double averaging_const, int64_t quant_min, int64_t quant_max, int64_t ch_axis,
         bool per_row_fake_quant, bool symmetric_quant);
-/* A matrix of int8 as panels for `_bytes_product`. */
-TD_API td_tensor *td__bytes_pack(td_tensor *weight);
+/* A matrix of int8 as panels for `_bytes_product`. ``run`` of a row's bytes lie beside each other in what it is multiplied with: all of them, or */
+TD_API td_tensor *td__bytes_pack(td_tensor *weight, int64_t run);
 /* Rows of bytes, or windows of an image with channels last, times a packed matrix, in integers: ``round((sum - less + more) * by) + zero_point`` as bytes, */
 TD_API td_tensor *td__bytes_product(td_tensor *x, td_tensor *panels, int64_t columns, td_tensor *less,
         td_tensor *more, td_tensor *by, int64_t n_window, const int64_t *window, int64_t fill, int64_t least,

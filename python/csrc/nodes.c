@@ -409,7 +409,7 @@ static PyObject *graph_leaves(PyObject *m, PyObject *outputs)
         if (td_py_is_tensor(o))
             tensors[i] = td_py_x(o);
         else
-            status = PyErr_Format(PyExc_TypeError, "a list of tensors was expected, not of %s", Py_TYPE(o)->tp_name), -1;
+            status = (PyErr_Format(PyExc_TypeError, "a list of tensors was expected, not of %s", Py_TYPE(o)->tp_name), -1);
     }
     if (status == 0 && td_graph_leaves((int)n, tensors, add_leaf, set) != 0)
         status = (td_py_raise(), -1);
