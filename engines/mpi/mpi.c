@@ -398,8 +398,10 @@ static request *reduction(const td_engine_call *call, size_t numbers, MPI_Dataty
         n += call->from[i].count;
     }
     request *r = request_new(call, numbers);
-    if (!r || mpi_reduction(call, type, op))
-        return begun(r, r ? -1 : 0);
+    if (!r)
+        return NULL;
+    if (mpi_reduction(call, type, op))
+        return begun(r, -1);
     *from = call->from[0].data;
     if (!together || call->reduction == TD_REDUCE_PREMUL_SUM) {
         char *at = r->scratch = malloc((size_t)(n * size_of(call)) + 1);

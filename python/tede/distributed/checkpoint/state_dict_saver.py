@@ -10,7 +10,7 @@ from tede.distributed.checkpoint.default_planner import DefaultSavePlanner
 from tede.distributed.checkpoint.filesystem import FileSystemWriter
 from tede.distributed.checkpoint.stateful import Stateful
 from tede.distributed.tensor import DTensor
-from tede.distributed.tensor._api import made
+from tede.distributed.tensor._made import made
 
 __all__ = ["save", "async_save", "save_state_dict", "AsyncCheckpointerType"]
 

@@ -9,7 +9,7 @@ import tede.distributed as dist
 from tede import nn
 from tede.distributed.tensor import DTensor, Replicate, Shard
 from tede.distributed.tensor import _collectives as comm
-from tede.distributed.tensor._api import made
+from tede.distributed.tensor._made import made
 from tede.distributed.tensor._spec import DTensorSpec, TensorMeta, contiguous_stride
 
 

@@ -10,6 +10,7 @@ from tede import Tensor
 from tede.distributed.device_mesh import _mesh_resources
 from tede.distributed.tensor import _collectives as comm
 from tede.distributed.tensor._dispatch import dispatch
+from tede.distributed.tensor._made import classes, made
 from tede.distributed.tensor._redistribute import Redistribute, redistribute_local
 from tede.distributed.tensor._spec import DTensorSpec, TensorMeta, contiguous_stride, normalized
 from tede.distributed.tensor.placement_types import Replicate, Shard
@@ -17,15 +18,6 @@ from tede.distributed.tensor.placement_types import Replicate, Shard
 __all__ = ["DTensor", "distribute_tensor", "distribute_module", "ones", "empty", "full", "rand", "randn", "zeros"]
 
 _disabled = tede._C.DisableTorchFunctionSubclass
-
-
-def made(local, spec, requires_grad=False):
-    """A DTensor of a local tensor, as part of what the spec says."""
-    meta = spec.tensor_meta
-    self = Tensor._make_wrapper_subclass(DTensor, meta.shape, strides=meta.stride, dtype=local.dtype, device=local.device, layout=local.layout,
-                                         requires_grad=requires_grad)
-    self._spec, self._local_tensor = spec, local
-    return self
 
 
 def _mixed(func, args):
@@ -136,6 +128,9 @@ class DTensor(Tensor):
         from tede.distributed.checkpoint.metadata import ChunkStorageMetadata
         shape, offset = self._spec.local()
         return [ChunkStorageMetadata(tede.Size(offset), tede.Size(shape))]
+
+
+classes.append(DTensor)
 
 
 def _rebuilt(local, mesh, placements, shape, stride, requires_grad, parameter):

@@ -5,6 +5,7 @@ that the operator has (see Note [Splits]) the one whose operands are got with th
 import tede
 from tede import Tensor
 from tede.distributed.tensor import _rules
+from tede.distributed.tensor._made import is_dtensor, made
 from tede.distributed.tensor._redistribute import redistribute_local
 from tede.distributed.tensor._rules import Call, Meta
 from tede.distributed.tensor._spec import DTensorSpec, TensorMeta, contiguous_stride
@@ -145,8 +146,7 @@ def _mapped_metas(value, metas, count):
 
 def _spec_of(x, mesh):
     """A tensor's spec; one that is no DTensor is whole on each rank."""
-    from tede.distributed.tensor._api import DTensor
-    if isinstance(x, DTensor):
+    if is_dtensor(x):
         if x._spec.mesh != mesh:
             raise RuntimeError(f"DTensors of different meshes can't be operands of one call: {x._spec.mesh} and {mesh}")
         return x._spec
@@ -155,7 +155,6 @@ def _spec_of(x, mesh):
 
 def dispatch(func, args, kwargs):
     """DTensor.__torch_dispatch__."""
-    from tede.distributed.tensor._api import DTensor, made
     handler = _handlers.get(func)
     if handler is not None:
         return handler(func, args, kwargs)
@@ -165,7 +164,7 @@ def dispatch(func, args, kwargs):
             if isinstance(v, Tensor):
                 names.append(name)
                 tensors.append(v)
-    mesh = next(x for x in tensors if isinstance(x, DTensor))._spec.mesh
+    mesh = next(x for x in tensors if is_dtensor(x))._spec.mesh
     specs = [_spec_of(x, mesh) for x in tensors]
     plain = tuple((k, _hashable(_mapped(v, lambda x: None))) for k, v in values.items())
     key = (func, tuple(specs), plain, tuple(names))
@@ -177,8 +176,8 @@ def dispatch(func, args, kwargs):
         plan = _plan(func, values, names, specs, mesh)
         if key is not None:
             _plans[key] = plan
-    locals_ = iter([x if need == s.placements and not isinstance(x, DTensor) else
-                    (x._local_tensor if need == s.placements else redistribute_local(x._local_tensor if isinstance(x, DTensor) else x, s, need))
+    locals_ = iter([x if need == s.placements and not is_dtensor(x) else
+                    (x._local_tensor if need == s.placements else redistribute_local(x._local_tensor if is_dtensor(x) else x, s, need))
                     for x, s, need in zip(tensors, specs, plan.needs)])
     args = [_mapped(v, lambda x: next(locals_)) for v in args]
     kwargs = {k: _mapped(v, lambda x: next(locals_)) for k, v in kwargs.items() if k in values}
@@ -203,7 +202,7 @@ def dispatch(func, args, kwargs):
     for i, (x, spec) in enumerate(zip(found if several else [found], plan.specs)):
         if i < len(plan.written) and plan.written[i] is not None:
             target = values[plan.written[i]]
-            if isinstance(target, DTensor) and func._opname.endswith("_") and spec.tensor_meta != target._spec.tensor_meta:
+            if is_dtensor(target) and func._opname.endswith("_") and spec.tensor_meta != target._spec.tensor_meta:
                 target._spec, target._local_tensor = spec, x            # a view in place
             results.append(target)
         else:

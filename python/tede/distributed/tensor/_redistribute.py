@@ -4,6 +4,7 @@ Along one mesh dimension each pair of placements has one collective. A tensor di
 first, so a change at one of them undoes the later ones, last first, and does them again; others change in any order."""
 import tede
 from tede.distributed.tensor import _collectives as comm
+from tede.distributed.tensor._made import made
 from tede.distributed.tensor._spec import DTensorSpec, TensorMeta, normalized
 from tede.distributed.tensor.placement_types import Replicate
 
@@ -58,7 +59,6 @@ class Redistribute(tede.autograd.Function):
 
     @staticmethod
     def forward(ctx, x, mesh, placements, forward_dtype=None, backward_dtype=None):
-        from tede.distributed.tensor._api import made
         ctx.spec, ctx.dtypes = x._spec, (x.dtype, backward_dtype)
         placements = normalized(placements, mesh, x.ndim)
         local, spec = x._local_tensor, x._spec
@@ -72,7 +72,6 @@ class Redistribute(tede.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        from tede.distributed.tensor._api import made
         goal = tuple(WHOLE if p.is_partial() and not now.is_partial() else p
                      for p, now in zip(ctx.spec.placements, grad._spec.placements))
         local = grad._local_tensor

@@ -7,7 +7,7 @@ import contextlib
 import tede
 from tede.distributed.tensor import _collectives as comm
 from tede.distributed.tensor import _dispatch
-from tede.distributed.tensor._api import made
+from tede.distributed.tensor._made import made
 from tede.distributed.tensor._redistribute import redistribute_local
 from tede.distributed.tensor._spec import DTensorSpec, TensorMeta, contiguous_stride
 from tede.distributed.tensor.placement_types import Replicate
