@@ -256,8 +256,6 @@ TD_TEST(clients_see_one_another)
     TRY(td_store_set(a, "k", "1", 1));
     CHECK_BLOB(td_store_get(b, "k"), "1");
     CHECK_BLOB(td_store_get(s, "k"), "1");
-    td_store_release(b);
-    td_store_release(a);
 }
 
 TD_TEST(nobody_at_the_port_is_an_error_in_time)

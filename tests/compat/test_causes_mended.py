@@ -196,3 +196,9 @@ def test_ranks_have_no_history(lib):
 def test_a_loss_of_no_features(lib):
     x, weight = lib.ones(2, 0), lib.ones(2, 0)
     assert lib.nn.functional.linear_cross_entropy(x, weight, lib.tensor([0, 1])).item() == pytest.approx(math.log(2))
+
+
+def test_indices_of_no_bag_are_in_none(lib):
+    # The table that says each index's bag was memory as it was found.
+    result = lib._embedding_bag(lib.arange(12.).view(4, 3), lib.tensor([1, 2, 3]), lib.tensor([], dtype=lib.int64), False, 1)
+    assert result[1].tolist() == [-1, -1, -1] and result[0].shape == (0, 3)

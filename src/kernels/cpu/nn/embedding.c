@@ -251,6 +251,8 @@ int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offs
     }
     for (int64_t i = (!general || !bags) && last_offset && offsets->numel ? begin[offsets->numel - 1] : n; i < n; i++)
         bag_of[i] = bags;           /* behind the last bag: in none */
+    for (int64_t i = 0; i < n && !offsets->numel; i++)
+        bag_of[i] = -1;
     td_mem_free(sum, (size_t)width * sizeof *sum);
     return td_finish(out0, y);
 }
