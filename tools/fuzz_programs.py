@@ -320,7 +320,7 @@ class Drawing:
     def scalar(self, context):
         r, x = self.random, next((v for v in context.values() if isinstance(v, self.torch.Tensor)), None)
         if self.often(0.06):
-            return r.choice(['1j', '(1+2j)', 'inf', 'nan', '300', '2**31', '-2**63', '1e10', '-1e-10', '1e40'])
+            return r.choice(['1j', '(1+2j)', 'inf', 'nan', '130', '2**31', '-2**63', '1e10', '-1e-10', '1e40'])
         if x is not None and not x.is_floating_point() and not x.is_complex() and self.often(0.7):
             return str(r.choice([0, 1, 2, -1, 3, True]))
         return str(r.choice([0, 1, 2, -1, 0.5, -1.5, 2.5, 3, True, 0.0]))
