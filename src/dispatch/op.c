@@ -221,7 +221,7 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
         if (!strided && op->composite && op->info.flags & TD_OP_DETACHES)
             return op->composite;
         if (outside && op->composite && op->info.flags & neutral && (strided || !(op->info.flags & TD_OP_VIEW)) &&
-            (slot != TD_SLOT_LATE || (!(op->info.flags & TD_OP_ANY_DEVICE & ~(TD_OP_VIEW | TD_OP_COMPOSITE)) && !op->kernels[TD_SLOT_CPU])))
+            (slot != TD_SLOT_LATE || (!(op->info.flags & (TD_OP_ANY_DEVICE | TD_OP_INPLACE_VIEW)) && !op->kernels[TD_SLOT_CPU])))
             return op->composite;
         if (has_fallback(slot))
             return op->from_boxed;

@@ -193,6 +193,8 @@ int td_resize(td_tensor *x, int ndim, const int64_t *sizes)
 {
     if (!x->storage)
         return td_error(TD_E_NOT_IMPLEMENTED, "resize_: a tensor of layout %s has no storage to resize", td_layout_name(td_tensor_layout(x)));
+    if (td_settle_all())
+        return -1;
     int64_t strides[TD_MAX_DIMS], numel = td_contiguous_strides(ndim, sizes, strides), bytes;
     int64_t place = td_storage_position(x->storage, x->data);
     if (numel < 0 || __builtin_mul_overflow(numel, td_itemsize(x), &bytes) || __builtin_add_overflow(bytes, place, &bytes))

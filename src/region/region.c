@@ -258,7 +258,7 @@ static int record_impl(const td_op *op, const td_value *arguments, td_tensor *co
 static bool may_wait(const td_tensor *x)
 {
     return x == TD_NONE || ((x->keys & (TD_KEYS_DEVICES | TD_KEYS_LAYOUTS | TD_KEYSET(TD_KEY_DTYPE)) & ~TD_KEYSET(TD_LATE)) == TD_KEYSET(TD_CPU) && x->storage &&
-                            !(x->storage->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_SHARED)));
+                            !(x->storage->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_SHARED | TD_STORAGE_FIXED)));
 }
 
 static bool records(const td_op *op, const td_value *arguments)

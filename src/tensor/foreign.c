@@ -75,7 +75,7 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
 {
     if (x == source)
         return 0;
-    if (td_settle(source))
+    if (td_settle(source) || td_settle_all())
         return -1;
     const bool fields = td_layout_with_strides(x) && td_layout_with_strides(x) == td_layout_with_strides(source);
     if (td_has_layout(x) && !fields && td_tensor_layout(x) != TD_STRIDED && td_tensor_layout(x) == td_tensor_layout(source))

@@ -85,7 +85,7 @@ td_tensor     *td_tensor_base(const td_tensor *x) { return x->base; }
 bool           td_tensor_is_contiguous(const td_tensor *x) { return x->flags & TD_FLAG_CONTIGUOUS; }
 
 /* On meta `data` counts from address 0, so that views keep their offset; nobody outside sees it. */
-void *td_tensor_data(const td_tensor *x) { return x->device.type == TD_META || td_settle(x) ? NULL : x->data; }
+void *td_tensor_data(const td_tensor *x) { return x->device.type == TD_META || td_settle(x) || td_settle_all() ? NULL : x->data; }
 
 int64_t td_tensor_offset(const td_tensor *x)
 {

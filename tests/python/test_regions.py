@@ -228,6 +228,35 @@ def test_memory_that_others_have_is_written_at_once():
     same(late, f(w))
 
 
+def test_what_changes_about_a_tensor_comes_after_what_reads_it():
+    def f(x, other):
+        a = x * 2
+        x.t_()
+        b = x + 1
+        x.data = other
+        c = x.exp()
+        x.resize_(10)
+        e = other * 3
+        d = e + tede.add(rand(3), 1, out=other).sum()
+        other.untyped_storage().resize_(0)
+        return a, b, c, d
+    same(tede.compile(f)(rand(300, 100), rand(200, 200)), f(rand(300, 100), rand(200, 200)))
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_memory_that_numpy_sees_is_read_at_the_call(early):
+    x = rand(300, 100)
+    want = x * 2
+    arrays = [x.numpy()] if early else []
+
+    def f():
+        y = x * 2
+        array = arrays[0] if early else x.numpy()
+        array[:] = 0
+        return y
+    assert tede.equal(tede.compile(f)(), want)
+
+
 def test_modules_hooks_and_state():
     model = nn.Sequential(nn.Linear(32, 512), nn.ReLU(), nn.BatchNorm1d(512))
     compiled = tede.compile(model)

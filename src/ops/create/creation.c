@@ -466,7 +466,7 @@ static int fill_there(td_tensor *self, td_tensor *one)
  * exactly, to one element of the dtype, whose bytes are repeated. */
 int td_fill_value(td_tensor *self, td_scalar value)
 {
-    if (TD_UNLIKELY(td_in_region()) && td_regions.settle(NULL))
+    if (td_settle_all())
         return -1;
     if (self->device.type == TD_META || !self->numel)
         return td_is_foreign_dtype((td_dtype)self->dtype) ? 0 : td_scalar_check(value, (td_dtype)self->dtype);
