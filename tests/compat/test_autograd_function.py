@@ -510,3 +510,4 @@ def test_the_first_gradient_with_a_graph_is_a_copy(lib):
     (x * x).sum().backward(create_graph=True)
     assert x.grad.grad_fn.name().endswith("CopyBackwards") and x.grad.grad_fn.next_functions[0][0] is None
     assert lib.autograd.grad(x.grad.sum(), x)[0].tolist() == [2, 2, 2]
+    x.grad = None           # whose graph has x in it
