@@ -3,9 +3,9 @@
     python kill_ranks.py [--runs 50] [--ranks 4] [--seed N] [--timeout SECONDS] [--module tede]
 
 Ranks are processes of their own by env://. They compute and communicate in many ways, some calls waited for at once, others later. The moment is
-drawn from the beginning of the first rank on; where all ranks were in the group by then, the others' exceptions must name a rank that has ended, and one of them the killed one. As
-root it runs in a mount namespace with a /dev/shm of its own; elsewhere it compares what there is before and after, and so takes others' files for
-its own. Prints a line for each run and ends with 1 if any went wrong.
+drawn from the beginning of the first rank on; where all ranks were in the group by then, the others' exceptions must name a rank that has ended, and
+one of them the killed one. As root it runs in a mount namespace with a /dev/shm of its own; elsewhere it compares what there is before and after, and so
+takes others' files for its own. Prints a line for each run and ends with 1 if any went wrong.
 """
 import argparse
 import os
