@@ -42,6 +42,7 @@ typedef struct request {
     td_dtype    dtype;
     td_part     divided;                /* by `by`, at the end */
     double      by;
+    bool        receives;
     MPI_Aint    numbers[];              /* counts and places, which MPI reads until the request is done */
 } request;
 
@@ -521,6 +522,8 @@ static void *recv(void *p, const td_engine_call *call)
     group *g = p;
     request *r = request_new(call, 0);
     const int from = call->root < 0 ? MPI_ANY_SOURCE : call->root;
+    if (r)
+        r->receives = true;
     return !r ? NULL : BEGUN(r, MPI_Irecv_c, call->to[0].data, call->to[0].count * size_of(call), MPI_BYTE, from, call->tag, g->comm, &r->handle);
 }
 static void *barrier(void *p, const td_engine_call *call)
@@ -549,13 +552,19 @@ static int test(void *p, void *q, int *source)
     return 1;
 }
 
-/* Only a message that nobody has sent can be taken back; a collective can't, and goes on if the others come. */
+/* Only a message that is awaited can be taken back, if its transfer hasn't begun; a collective can't, and goes on if the others come. */
 static int release(void *p, void *q)
 {
     request *r = q;
     (void)p;
-    if (r->handle != MPI_REQUEST_NULL)
-        return 0;
+    if (r->handle != MPI_REQUEST_NULL) {
+        MPI_Status status = {0};
+        int done = 0, failed = !r->receives || MPI_Cancel(&r->handle);
+        for (int i = 0; i < 1000 && !failed && !done; i++)
+            failed = MPI_Test(&r->handle, &done, &status);
+        if (failed || !done)
+            return 0;
+    }
     request_free(r);
     return 1;
 }

@@ -1,4 +1,7 @@
 """Collectives between processes, by the same functions on tede and on PyTorch."""
+import time
+from datetime import timedelta
+
 import pytest
 import ranks
 
@@ -122,6 +125,27 @@ def messages(lib, rank, size):
         found.append(z.item())
     objects = [None, None]
     return [*found, D.recv_object_list(objects, 0), objects]
+
+
+def late_message(lib, rank, size):
+    D, x, y = lib.distributed, lib.zeros(2), lib.zeros(2)
+    group = D.new_group([0, 1], timeout=timedelta(seconds=1))
+    D.barrier()
+    if rank == 1:
+        time.sleep(2.2)
+        D.send(lib.ones(2), 0, group=group)
+    else:
+        with pytest.raises(RuntimeError, match="Timed out"):
+            D.recv(x, 1, group=group)
+        time.sleep(0.8)
+        D.recv(y, 1, group=group)
+    D.all_reduce(y, group=group)
+    return x.tolist() + y.tolist()
+
+
+def test_a_message_that_is_late_comes_to_whom_waits_next():
+    # On tede alone: PyTorch's connection to that rank is closed.
+    assert ranks.run(late_message, 2) == [[0, 0, 1, 1]] * 2
 
 
 def test_messages(library):
