@@ -4,6 +4,9 @@ from tede.distributed.fsdp._fully_shard import FSDPModule, UnshardHandle, fully_
 from tede.distributed.fsdp._policies import CPUOffloadPolicy, DataParallelMeshDims, MixedPrecisionPolicy, OffloadPolicy
 
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method", "share_comm_ctx", "CPUOffloadPolicy", "DataParallelMeshDims",
-           "MixedPrecisionPolicy", "OffloadPolicy"]
+           "MixedPrecisionPolicy", "OffloadPolicy",
+           "BackwardPrefetch", "CPUOffload", "FullOptimStateDictConfig", "FullStateDictConfig", "FullyShardedDataParallel", "LocalOptimStateDictConfig",
+           "LocalStateDictConfig", "MixedPrecision", "OptimStateDictConfig", "ShardedOptimStateDictConfig", "ShardedStateDictConfig",
+           "ShardingStrategy", "StateDictConfig", "StateDictType"]
 
 _fill(globals())
