@@ -19,12 +19,7 @@ static _Thread_local td_region *region_now;
 static td_region_stats stats;
 #define COUNT(field, n) __atomic_fetch_add(&stats.field, (uint64_t)(n), __ATOMIC_RELAXED)
 
-td_region_stats td_region_counts(void)
-{
-    td_region_stats now = stats;
-    now.fused_calls = td_region_fused;
-    return now;
-}
+td_region_stats td_region_counts(void) { return stats; }
 bool td_region_on(void) { return td_in_region(); }
 
 /* ---- memory */
@@ -258,7 +253,7 @@ static int record_impl(const td_op *op, const td_value *arguments, td_tensor *co
 static bool may_wait(const td_tensor *x)
 {
     return x == TD_NONE || ((x->keys & (TD_KEYS_DEVICES | TD_KEYS_LAYOUTS | TD_KEYSET(TD_KEY_DTYPE)) & ~TD_KEYSET(TD_LATE)) == TD_KEYSET(TD_CPU) && x->storage &&
-                            !(x->storage->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_SHARED | TD_STORAGE_FIXED)));
+                            td_may_wait(x->storage));
 }
 
 static bool records(const td_op *op, const td_value *arguments)
@@ -352,7 +347,8 @@ static int flush(td_region *r)
         COUNT(dropped_calls, c->dropped);
         release_operands(c);
     }
-    r->n_calls = 0;
+    COUNT(fused_calls, r->n_fused);
+    r->n_calls = r->n_fused = 0;
     /* Heads hold their storage: it goes with the last of them. */
     for (int64_t i = 0; i < r->n_storages; i++) {
         td_late_storage *late = r->storages[i];

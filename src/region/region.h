@@ -12,8 +12,8 @@ typedef struct td_late_call {
     const td_op        *op;
     td_dtype            common;         /* of a formula: what its operands are promoted to */
     uint16_t            n_in, n_out;
-    bool                dropped, done;
-    td_tensor         **in, **out;
+    bool                dropped;
+    td_tensor         **in, **out;      /* out lies behind in */
     union {
         td_scalar *params;              /* of a formula */
         td_value  *values;              /* of an operator: its arguments, with `in` for its tensors, in order */
@@ -43,6 +43,7 @@ typedef struct td_region {
     int64_t       n_storages, storage_room;
     td_arena      arena;
     int           depth;
+    int64_t       n_fused;              /* calls that the flush has done together with others */
     bool          flushing;
 } td_region;
 
@@ -50,7 +51,8 @@ typedef struct td_region {
 void *td_arena_new(td_arena *a, size_t bytes);
 /* Give the storage memory, and move the tensors over it there. */
 int   td_late_fill_in(td_storage *s);
+/* Make a call on these tensors: in c->in's order, then c->out's. */
+int   td_late_call_run(const td_late_call *c, td_tensor **tensors);
 int   td_region_run(td_region *r);
-extern uint64_t td_region_fused;
 
 #endif

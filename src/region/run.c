@@ -3,8 +3,6 @@
 #include "dispatch/spec.h"
 #include "region/plan.h"
 
-uint64_t td_region_fused;
-
 /* Whether somebody outside of the region holds x or a view of it: calls hold their operands and results, the storage's list its heads. */
 static bool is_held(const td_late_storage *late)
 {
@@ -51,21 +49,35 @@ static void drop_dead(td_region *r)
     }
 }
 
-static int run_call(td_late_call *c)
+int td_late_call_run(const td_late_call *c, td_tensor **tensors)
 {
-    for (int k = 0; k < c->n_out; k++)
-        if (c->out[k] != TD_NONE && c->out[k]->storage->flags & TD_STORAGE_LATE && td_late_fill_in(c->out[k]->storage))
-            return -1;
     if (c->pointwise)
-        return td_pointwise_compute(c->pointwise, c->common, c->in, c->params, c->out[0]);
-    td_value results[c->n_out];
-    td_results_given = c->out;
-    const int status = c->op->unbox(c->op->on_strided, TD_KEYS_CPU, c->values, results);
+        return td_pointwise_compute(c->pointwise, c->common, tensors, c->params, tensors[c->n_in]);
+    const int n = c->op->info.n_arguments;
+    td_value values[n], results[c->n_out];
+    td_tensor **next = tensors;
+    for (int i = 0; i < n; i++) {
+        values[i] = c->values[i];
+        if (values[i].kind == TD_VALUE_TENSOR)
+            values[i].tensor = *next++;
+        else if (values[i].kind == TD_VALUE_TENSORS)
+            values[i].tensors = next, next += values[i].count;
+    }
+    td_results_given = tensors + c->n_in;
+    const int status = c->op->unbox(c->op->on_strided, TD_KEYS_CPU, values, results);
     td_results_given = NULL;
     if (status)
         return -1;
     td_values_release(results, c->n_out);
     return 0;
+}
+
+static int run_alone(const td_late_call *c)
+{
+    for (int k = 0; k < c->n_out; k++)
+        if (late_storage(c->out[k]) && td_late_fill_in(c->out[k]->storage))
+            return -1;
+    return td_late_call_run(c, c->in);
 }
 
 int td_region_run(td_region *r)
@@ -77,11 +89,11 @@ int td_region_run(td_region *r)
         if (r->calls[i].dropped)
             continue;
         if (!td_group_make(g, r, i)) {
-            status = run_call(&r->calls[i]);
+            status = run_alone(&r->calls[i]);
             continue;
         }
         status = td_group_run(g, r);
-        td_region_fused += (uint64_t)g->n_calls;
+        r->n_fused += g->n_calls;
         i = g->last;
     }
     td_mem_free(g, sizeof *g);

@@ -1,7 +1,6 @@
 /* Doing a group of calls: see Note [Slabs] in plan.c. */
 #include "region/plan.h"
 #include "base/watch.h"
-#include "dispatch/spec.h"
 #include "tensor/head.h"
 
 typedef struct work {
@@ -79,25 +78,7 @@ static int run_slab_call(const slab_tensors *t, const td_late_call *c, const int
     td_tensor *tensors[TD_MAX_OPERANDS + 8];
     for (int i = 0; i < c->n_in + c->n_out; i++)
         tensors[i] = operands[i] < 0 ? TD_NONE : t->heads[operands[i]];
-    if (c->pointwise)
-        return td_pointwise_compute(c->pointwise, c->common, tensors, c->params, tensors[c->n_in]);
-    const int n = c->op->info.n_arguments;
-    td_value values[n], results[c->n_out];
-    int next = 0;
-    for (int i = 0; i < n; i++) {
-        values[i] = c->values[i];
-        if (values[i].kind == TD_VALUE_TENSOR)
-            values[i].tensor = tensors[next++];
-        else if (values[i].kind == TD_VALUE_TENSORS)
-            values[i].tensors = tensors + next, next += values[i].count;
-    }
-    td_results_given = tensors + c->n_in;
-    const int status = c->op->unbox(c->op->on_strided, TD_KEYS_CPU, values, results);
-    td_results_given = NULL;
-    if (status)
-        return -1;
-    td_values_release(results, c->n_out);
-    return 0;
+    return td_late_call_run(c, tensors);
 }
 
 /* Slabs are numbered through all indices before k. */

@@ -32,6 +32,8 @@ static inline bool td_in_region(void) { return (td_masks_now.include & ~td_masks
 static inline bool td_is_late(const td_tensor *x) { return x->keys >> TD_LATE & 1; }
 /* Have the elements of x computed if they are late; 0, or -1 with the error of what computes them. */
 static inline int td_settle(const td_tensor *x) { return TD_UNLIKELY(td_is_late(x)) ? td_regions.settle(x->storage) : 0; }
+/* Whether elements may be read later: nobody writes the storage behind the dispatcher's back. */
+static inline bool td_may_wait(const td_storage *s) { return !(s->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_SHARED | TD_STORAGE_FIXED)); }
 /* What is recorded reads tensors as they are when it runs: do it before something about a tensor changes, or its address gets out. */
 static inline int td_settle_all(void) { return TD_UNLIKELY(td_in_region()) ? td_regions.settle(NULL) : 0; }
 /* x has just been made over its storage, with the keys of what it was made of. */

@@ -25,7 +25,7 @@ __attribute__((destructor)) static void remove_folder(void)
         rmdir(folder);
 }
 
-static void remove_file(const char **path) { unlink(*path); }
+__attribute__((unused)) static void remove_file(const char **path) { unlink(*path); }
 #define AUTO_PATH __attribute__((cleanup(remove_file)))
 
 #endif

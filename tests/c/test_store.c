@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <tede/store.h>
 #include "td_test.h"
+#include "temporary.h"
 
 /* ---- one store of each kind, and what they all do.  A server's memory belongs to another thread, whose failures a client sees as a closed
  * connection: where allocations fail on purpose, TCP is left out. */
@@ -40,10 +41,15 @@ static td_store *client(td_store *of, int64_t timeout)
     return td_store_tcp("127.0.0.1", td_store_tcp_port(of), &options);
 }
 
-static char file_path[64];
+static const char *file_path;
+__attribute__((destructor)) static void remove_store(void)     /* before the folder: the last one defined is the first called */
+{
+    if (file_path)
+        unlink(file_path);
+}
 static td_store *file_store(void)
 {
-    snprintf(file_path, sizeof file_path, "/tmp/td_store_%d", (int)getpid());
+    file_path = path_of("store");
     unlink(file_path);
     return td_store_file(file_path, 1);
 }
@@ -208,7 +214,7 @@ TD_TEST(the_last_user_of_a_file_removes_it)
 
 TD_TEST(a_file_with_wrong_lengths_is_an_error)
 {
-    snprintf(file_path, sizeof file_path, "/tmp/td_store_%d", (int)getpid());
+    file_path = path_of("store");
     FILE *f = fopen(file_path, "w");
     fwrite("\xff\xff\xff\xff\xff\xff\xff\x7f and more", 1, 17, f);
     fclose(f);

@@ -453,7 +453,7 @@ static bool records(const td_pointwise *op, td_dtype common, td_tensor *const *i
         return false;
     bool worth = false;
     for (int i = 0; i < op->n_in; i++) {
-        if (in[i]->device.type != TD_CPU || in[i]->storage->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_SHARED | TD_STORAGE_FIXED))
+        if (in[i]->device.type != TD_CPU || !td_may_wait(in[i]->storage))
             return false;
         worth |= td_is_late(in[i]) || (uint64_t)in[i]->numel >= td_region_least;
     }

@@ -226,28 +226,25 @@ def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None
             if b is not None and not isinstance(b, DTensor):
                 submodule._buffers[key] = distribute_tensor(b, mesh)
     if input_fn is not None:
-        n = _positional(input_fn)
-        if n == 2:
-            warnings.warn("Deprecating input_fn that takes two arguments (inputs, device_mesh), please use input_fn that takes in "
-                          "(module, inputs, device_mesh) instead!", FutureWarning, stacklevel=2)
-        elif n != 3:
-            raise ValueError(f"input_fn should take in 3 arguments, but got {n} arguments!")
+        n = _checked_arguments(input_fn, "input")
         module.register_forward_pre_hook(lambda m, inputs: input_fn(inputs, mesh) if n == 2 else input_fn(m, inputs, mesh))
     if output_fn is not None:
-        n = _positional(output_fn)
-        if n == 2:
-            warnings.warn("Deprecating output_fn that takes two arguments (inputs, device_mesh), please use output_fn that takes in "
-                          "(module, inputs, device_mesh) instead!", FutureWarning, stacklevel=2)
-        elif n != 3:
-            raise ValueError(f"output_fn should take in 3 arguments, but got {n} arguments!")
+        n = _checked_arguments(output_fn, "output")
         module.register_forward_hook(lambda m, inputs, outputs: output_fn(outputs, mesh) if n == 2 else output_fn(m, outputs, mesh))
     module._distribute_module_applied = True
     return module
 
 
-def _positional(f):
+def _checked_arguments(f, what):
+    """How many arguments distribute_module's input_fn or output_fn takes: three, or two in the older form."""
     import inspect
-    return len(inspect.signature(f).parameters)
+    n = len(inspect.signature(f).parameters)
+    if n == 2:
+        warnings.warn(f"Deprecating {what}_fn that takes two arguments (inputs, device_mesh), please use {what}_fn that takes in "
+                      "(module, inputs, device_mesh) instead!", FutureWarning, stacklevel=3)
+    elif n != 3:
+        raise ValueError(f"{what}_fn should take in 3 arguments, but got {n} arguments!")
+    return n
 
 
 # ---- factories -------------------------------------------------------------------------------------------------------------
