@@ -4,7 +4,8 @@
  * later comes after it. A request is an event behind it. The communicator is made by the first call, which is the first to name a device.
  *
  * Sends and receives aren't launched at once: a stream does one thing after the other, so a send ahead of a receive would wait for a peer whose
- * send waits likewise. They are collected until a request is asked for or another call is made, and launched together, as one call of NCCL's. */
+ * send waits likewise. They are collected until the program asks for a request or makes another call, and launched together, as one call of
+ * NCCL's. */
 #include "nccl.h"
 
 #include <errno.h>
@@ -394,10 +395,10 @@ static int test(void *opaque, void *request_, int *source)
     request *r = request_;
     ncclResult_t later = ncclSuccess, asked;
     pthread_mutex_lock(&g->lock);
-    int done = g->aborted ? td_error(TD_E_RUNTIME, "nccl: the group's communicator was aborted") : launch_collected(g);
+    int done = g->aborted ? td_error(TD_E_RUNTIME, "nccl: the group's communicator was aborted") : 0;
     if (!done && ((asked = ncclCommGetAsyncError(g->comm, &later)) || (later && later != ncclInProgress)))
         done = nccl_failed("a call that was under way", asked ? asked : later);
-    if (!done)
+    if (!done && r->launched)
         done = td_event_query(r->event);
     if (done > 0) {
         *source = r->kind == TD_RECV ? r->peer : -1;
@@ -406,6 +407,15 @@ static int test(void *opaque, void *request_, int *source)
     }
     pthread_mutex_unlock(&g->lock);
     return done;
+}
+
+static int flush(void *opaque)
+{
+    group *g = opaque;
+    pthread_mutex_lock(&g->lock);
+    const int status = g->aborted ? 0 : launch_collected(g);
+    pthread_mutex_unlock(&g->lock);
+    return status;
 }
 
 /* Nothing of NCCL's can be taken back but all: what its kernels wait for never comes, so the communicator is aborted, after which they have ended. */
@@ -431,7 +441,7 @@ static const td_group_engine engine = {
     .abi = TD_GROUP_ABI, .size = sizeof engine, .name = "nccl", .devices = 1u << TD_CUDA, .open = open_group, .close = close_group,
     .call = {[TD_ALL_REDUCE] = start, [TD_BROADCAST] = start, [TD_REDUCE] = start, [TD_ALL_GATHER] = start, [TD_GATHER] = start, [TD_SCATTER] = start,
              [TD_REDUCE_SCATTER] = start, [TD_ALL_TO_ALL] = start, [TD_SEND] = start, [TD_RECV] = start, [TD_BARRIER] = barrier},
-    .test = test, .release = release,
+    .test = test, .release = release, .flush = flush,
 };
 
 __attribute__((constructor)) static void add(void) { (void)!td_group_register(&engine); }

@@ -93,6 +93,9 @@ typedef struct td_group_engine {
     bool  (*crowded)(void);
     /* At the program's end; `failed`: some group has, so nobody can be waited for.  May be NULL. */
     void  (*end)(bool failed);
+    /* Begin what `call` has put off: who made the calls asks for one of them, or has asked for none for a second.  0, or -1 with an error.  May be
+     * NULL. */
+    int   (*flush)(void *group);
 } td_group_engine;
 
 /* The table must stay.  A constructor of a plug-in calls it; an error stays recorded there, where td_library_load finds it. */

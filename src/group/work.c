@@ -24,6 +24,7 @@ enum { ASK_GONE = 5 };                  /* milliseconds between two looks at whe
 #define NAP       (1 * US)
 #define LONG_NAP  (20 * US)             /* where ranks share cores: who wakes too often uses up his share of one, and waits for a slice of others */
 #define GRACE     (250 * MS)            /* what a rank has sent before its end arrives within it */
+#define PUT_OFF   (1000 * MS)           /* how long what an engine has put off waits for the program to make the next call or to ask */
 
 int64_t td_group_now(void)
 {
@@ -129,8 +130,8 @@ static int look(td_work *work, int64_t now)
     return 0;
 }
 
-/* 1, 0 or -1 (no error is recorded: see raise). `looking`: also whether waiting has sense. */
-static int ask(td_work *work, bool looking)
+/* 1, 0 or -1 (no error is recorded: see raise). `looking`: also whether waiting has sense; `flushing`: what was put off begins. */
+static int ask(td_work *work, bool looking, bool flushing)
 {
     int state = __atomic_load_n(&work->state, __ATOMIC_ACQUIRE);
     if (state != TD_WORK_PENDING)
@@ -138,7 +139,9 @@ static int ask(td_work *work, bool looking)
     td_done *due = NULL;
     pthread_mutex_lock(&work->lock);
     if (work->state == TD_WORK_PENDING) {
-        const int done = work->group->engine->test(work->group->handle, work->request, &work->source);
+        const td_group_engine *engine = work->group->engine;
+        const bool flushed = !flushing || !engine->flush || engine->flush(work->group->handle) == 0;
+        const int done = flushed ? engine->test(work->group->handle, work->request, &work->source) : -1;
         if (done > 0) {
             work->request = NULL;
             if (copy_back(work))
@@ -162,7 +165,7 @@ static int raise(td_work *work) { return td_error(work->code, "%s", work->messag
 
 int td_work_test(td_work *work)
 {
-    const int done = work ? ask(work, true) : -1;
+    const int done = work ? ask(work, true, true) : -1;
     return work && done < 0 ? raise(work) : done;
 }
 
@@ -215,7 +218,7 @@ int td_work_wait(td_work *work, double seconds, int (*check)(void *context), voi
 {
     if (!work)
         return -1;
-    int done = ask(work, false);
+    int done = ask(work, false, true);
     if (done)
         return done > 0 ? 0 : raise(work);
     const int64_t start = td_group_now(), end = seconds > 0 ? start + (int64_t)(seconds * 1e9) : INT64_MAX;
@@ -223,11 +226,11 @@ int td_work_wait(td_work *work, double seconds, int (*check)(void *context), voi
     int64_t checked = start, pause = 20 * US;
     int stopped = 0, slack = 0;             /* by how much the kernel may prolong a thread's sleep; 0: not asked yet */
     __atomic_add_fetch(&waiting, 1, __ATOMIC_RELAXED);
-    while (!(done = ask(work, false))) {
+    while (!(done = ask(work, false, true))) {
         const int64_t now = td_group_now(), waited = now - start;
         if (waited < spins)
             continue;
-        if ((done = ask(work, true)))
+        if ((done = ask(work, true, true)))
             break;
         if (now >= end) {
             stopped = td_error(TD_E_RUNTIME, "Wait timeout: %s isn't done after %lldms (group '%s', rank %d of %d)", td_collective_names[work->kind],
@@ -260,8 +263,10 @@ static td_work        *pending;
 static pthread_t       thread;
 static bool            running, stopping;
 
-/* Asks all of the list once. Whether one of them was done, or had been moved, which takes longer than asking in vain. */
-static bool ask_all(void)
+/* Asks all of the list once. Whether one of them was done, or had been moved, which takes longer than asking in vain. `ending`: nobody makes more calls.
+ *
+ * The thread may come between two calls of the program's, so it doesn't begin what was put off to go together with the next one. */
+static bool ask_all(bool ending)
 {
     bool moved = false;
     pthread_mutex_lock(&list_lock);
@@ -272,7 +277,7 @@ static bool ask_all(void)
         next = work->next;
         work->next = NULL;
         const int64_t before = td_group_now();
-        if (ask(work, true)) {
+        if (ask(work, true, ending || before - work->began > PUT_OFF)) {
             td_work_release(work);
             moved = true;
         } else {
@@ -298,7 +303,7 @@ static void *move_on(void *unused)
         pthread_mutex_unlock(&list_lock);
         if (stop)
             return NULL;
-        idle = ask_all() ? 0 : idle + 1;
+        idle = ask_all(false) ? 0 : idle + 1;
         const bool others = __atomic_load_n(&waiting, __ATOMIC_RELAXED);
         if (idle)
             sleep_for(others || idle > 2000 ? MS : 50 * US);
@@ -331,6 +336,6 @@ bool td_work_end(void)
     if (was)
         pthread_join(thread, NULL);
     running = stopping = false;
-    ask_all();
+    ask_all(true);
     return pending != NULL;
 }

@@ -27,12 +27,12 @@ def late(toy):      # noqa: F811
 def test_a_stream_runs_late_and_in_order(late):
     x = tede.arange(8.).to("toy")
     tede.toy.synchronize()
-    late(30000)
+    late(300000)
     began = time.monotonic()
-    y = (x + x) * x                                     # two kernels, 60 ms
-    assert time.monotonic() - began < 0.03 and not tede.toy.current_stream().query()
+    y = (x + x) * x                                     # two kernels, 600 ms
+    assert time.monotonic() - began < 0.3 and not tede.toy.current_stream().query()
     assert y.tolist() == [2. * i * i for i in range(8)]
-    assert time.monotonic() - began > 0.055
+    assert time.monotonic() - began > 0.55
 
 
 def test_a_profile_waits_for_the_streams_that_it_times(late):
@@ -53,7 +53,9 @@ def test_a_profile_times_streams_that_run_beside_each_other(late):
         y = y + y
     with tede.profiler.profile() as told:
         y + y
-        with tede.Stream("toy:1"):
+        asked = tede.toy.current_stream("toy:1").record_event()
+        with tede.Stream("toy:1") as side:
+            side.wait_event(asked)
             x * x
     starts = {e.name: e.device_start for e in told.events() if e.device == "toy:1"}
     assert all(start > 0 for start in starts.values()) and starts["aten::mul"] > starts["aten::add"], starts
@@ -113,7 +115,7 @@ def test_events_measure_time(late):
     assert plain.query()
     x = tede.ones(8, device="toy")
     tede.toy.synchronize()
-    late(10000)
+    late(100000)
     begin.record()
     x + x
     end.record()
@@ -121,7 +123,7 @@ def test_events_measure_time(late):
     with pytest.raises(RuntimeError, match="must be completed"):
         begin.elapsed_time(end)
     end.synchronize()
-    assert 15 < begin.elapsed_time(end) < 500
+    assert 150 < begin.elapsed_time(end) < 5000
     plain.record()
     with pytest.raises(ValueError, match="enable_timing=True"):
         begin.elapsed_time(plain)
@@ -147,7 +149,7 @@ def test_memory_that_a_side_stream_uses_isnt_reused_before(late):
     x = tede.full((1 << 18,), 3., device="toy")
     tede.toy.synchronize()
     side = tede.toy.Stream()
-    late(30000)
+    late(300000)
     with side:
         y = x * x                                       # late, when x is gone
     x.record_stream(side)
@@ -173,11 +175,11 @@ def test_page_locked_memory_is_copied_late(toy, late):  # noqa: F811
     with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
         tede.zeros(3, device="toy", pin_memory=True)
     tede.toy.synchronize()
-    late(20000)
+    late(300000)
     began, counted = time.monotonic(), ctypes.c_int64.in_dll(ctypes.CDLL(LOADED[0]), "toy_late_copies")
     before = counted.value
     there = pinned.to("toy", non_blocking=True)
-    assert time.monotonic() - began < 0.018 and counted.value == before + 1
+    assert time.monotonic() - began < 0.3 and counted.value == before + 1
     back = tede.empty(3, 2, pin_memory=True)
     back.copy_(there, non_blocking=True)
     tede.toy.synchronize()

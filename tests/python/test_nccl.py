@@ -128,6 +128,11 @@ def test_messages_of_which_all_are_sent_first(ranks):
         send, receive = dist.isend(there(base + rank), 1 - rank), dist.irecv(other, 1 - rank)
         send.wait(), receive.wait()
         assert other.tolist() == (base + 1 - rank).tolist()
+        other, send = zeros(), dist.isend(there(base - rank), 1 - rank)
+        time.sleep(0.2)                                 # the thread that moves work on asks for the send meanwhile
+        receive = dist.irecv(other, 1 - rank)
+        send.wait(), receive.wait()
+        assert other.tolist() == (base - 1 + rank).tolist()
         other = zeros()
         dist.send(there(base * 2), 1) if rank == 0 else dist.recv(other, 0)
         assert rank == 0 or other.tolist() == (base * 2).tolist()
