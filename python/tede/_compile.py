@@ -15,9 +15,12 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
 
     Args:
         model: a function or a module; without one, a decorator is returned.
-        fullgraph: refused if True and a value is needed before the function returns: that is a RuntimeError.
-        dynamic, mode, options: accepted; sizes are never compiled in.
-        backend: None, "inductor" and other names are the library's own; "eager" runs the model as it is.
+        fullgraph: if True, it is a RuntimeError that a value is needed before the function returns; the message names what needed it, and the line.
+        backend: None, "inductor" and other names are the library's own; "eager" runs the model as it is. A function is passed a
+            torch.fx.GraphModule of what was called and the tensors that it takes, and what it returns is called instead, then and when the
+            same calls come again on tensors of the same description. Where a value is needed early a graph ends, and another begins.
+        mode, options: passed on to a backend that is a function, if given.
+        dynamic: accepted; sizes are never compiled in, but for a backend's graphs.
         disable: the model itself is returned.
 
     Example:
@@ -32,35 +35,62 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if not callable(model):
         raise RuntimeError(f"torch.compile: a function or a module is needed, not {type(model).__name__}")
+    backend = default_backend if backend is None else backend
     if disable or backend == "eager":
         return model
-    return OptimizedModule(model, fullgraph) if isinstance(model, Module) else in_region(model, fullgraph)
+    if callable(backend):
+        options = {name: value for name, value in (("mode", mode), ("options", options)) if value is not None}
+        wrap = functools.partial(in_graphs, backend=backend, fullgraph=fullgraph, options=options)
+    else:
+        wrap = functools.partial(in_region, fullgraph=fullgraph)
+    return OptimizedModule(model, wrap) if isinstance(model, Module) else wrap(model)
+
+
+default_backend = None      # tede.compiler.set_default_backend
 
 
 def in_region(function, fullgraph=False):
     """The function within a region."""
     @functools.wraps(function)
     def compiled(*args, **kwargs):
+        if fullgraph:
+            from tede._region_report import Watch
+            with Watch(refuse=True):
+                return call(*args, **kwargs)
+        return call(*args, **kwargs)
+
+    def call(*args, **kwargs):
         _C._region_begin()
         try:
-            flushes = _C._region_counts()["early_flushes"] if fullgraph else 0
-            result = function(*args, **kwargs)
-            if fullgraph and _C._region_counts()["early_flushes"] != flushes:
-                raise RuntimeError("fullgraph=True: a value was needed before the function returned")
-            return result
+            return function(*args, **kwargs)
         finally:
             _C._region_end()
     compiled._torchdynamo_orig_callable = function
     return compiled
 
 
-class OptimizedModule(Module):
-    """A module that is called within a region. Its parameters, attributes and state are those of `_orig_mod`."""
+def in_graphs(function, backend, fullgraph, options):
+    """The function, recorded as graphs for a backend."""
+    graphs = []
 
-    def __init__(self, module, fullgraph=False):
+    @functools.wraps(function)
+    def compiled(*args, **kwargs):
+        if not graphs:
+            from tede._graphs import Graphs
+            graphs.append(Graphs(backend, fullgraph, **options))
+        return graphs[0].call(function, args, kwargs)
+    compiled._torchdynamo_orig_callable = function
+    return compiled
+
+
+class OptimizedModule(Module):
+    """A module that is called as `wrap` says. Its parameters, attributes and state are those of `_orig_mod`."""
+
+    def __init__(self, module, wrap=in_region):
         super().__init__()
         self._orig_mod = module
-        vars(self)["forward"] = in_region(module, fullgraph)
+        vars(self)["forward"] = wrap(module)
+        vars(self)["_tede_wrap"] = wrap
         self.training = module.training
 
     def __getattr__(self, name):
@@ -94,7 +124,7 @@ class OptimizedModule(Module):
         return dir(self._orig_mod) + ["_orig_mod"]
 
     def __reduce__(self):
-        return OptimizedModule, (self._orig_mod,)
+        return OptimizedModule, (self._orig_mod, vars(self)["_tede_wrap"])
 
 
 def stats():

@@ -52,7 +52,7 @@ def _get_device_index(device, optional=False, allow_cpu=False):
 def is_compiling():
     """Whether a compiler traces the program: torch.compiler.is_compiling."""
     import warnings
-    from tede.compiler import is_compiling
+    from tede._tracing import is_compiling
     warnings.warn("`torch._utils.is_compiling` is deprecated. Use `torch.compiler.is_compiling` instead.", stacklevel=2)
     return is_compiling()
 

@@ -6,7 +6,7 @@
 #include <tede/foreign.h>
 #include <tede/print.h>
 #include "tensor/device.h"
-#include "tensor/layout.h"
+#include "tensor/late.h"
 #include "tensor/layout.h"
 #include "tensor/tensor.h"
 #include <inttypes.h>
@@ -510,7 +510,8 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         td_tensor_release(shown);
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"_local_scalar_dense_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)x->dtype));
     }
-    if (!shown) {
+    if (!shown || (!contents && !meta && td_settle(shown))) {
+        td_tensor_release(shown);
         free(suffixes);
         return NULL;
     }

@@ -211,6 +211,12 @@ def test_values_that_are_needed_early():
     assert a == b and tede.equal(y, z)
 
 
+def test_printing_needs_the_values():
+    x = rand(300, 100)
+    assert tede.compile(lambda x: repr(x * 2))(x) == repr(x * 2)
+    assert tede.compile(lambda x: str((x * 2)[0, 0]))(x) == str((x * 2)[0, 0])
+
+
 def test_memory_that_others_have_is_written_at_once():
     array = rand(300, 100).numpy()
     x = tede.from_numpy(array)

@@ -1,10 +1,11 @@
 """torch.compiler's names, most of which say that there is nothing to configure: compile itself is tede/_compile.py."""
 import functools as _functools
 
+from tede import _compile
 from tede._compat import fill as _fill
 from tede._compile import compile, stats
 
-__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "get_default_backend",
+__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "explain", "get_default_backend",
            "is_compiling", "is_dynamo_compiling", "is_exporting", "keep_portable_guards_unsafe", "keep_tensor_guards_unsafe",
            "list_backends", "load_cache_artifacts", "load_compiled_function", "nested_compile_region", "reset", "save_cache_artifacts",
            "set_default_backend", "set_enable_guard_collectives", "set_stance", "skip_all_guards_unsafe",
@@ -35,19 +36,29 @@ class NestedCompileRegionOptions:
         vars(self).update(options)
 
 
-_default_backend = None
+def explain(f, *, backend=None):
+    """A function of f's arguments that calls f as compile would, and says what was computed when, and what ended that early, at which line.
+
+    Its result prints that, and has it as `parts`, with PyTorch's names beside it (graph_break_count, break_reasons); f's own is `result`.
+
+    Example:
+        >>> print(tede.compiler.explain(lambda x: (x * 2).relu() + 1)(tede.ones(200, 200)))
+        parts: 1, calls: 3, ended early: 0
+        1: 3 calls, 3 of them fused, 0 dropped; ended by: the function returned
+    """
+    from tede._region_report import explain
+    return explain(f, backend)
 
 
 def set_default_backend(backend):
-    """What `get_default_backend` gives; compile() has no backends to choose from. None is PyTorch's default again."""
-    global _default_backend
+    """What compile() takes for a backend where none is given. None is PyTorch's default again."""
     if backend is not None and not isinstance(backend, str) and not callable(backend):
         raise TypeError(f"backend must be a string or callable, got {type(backend)}")
-    _default_backend = backend
+    _compile.default_backend = backend
 
 
 def get_default_backend():
-    return "inductor" if _default_backend is None else _default_backend
+    return "inductor" if _compile.default_backend is None else _compile.default_backend
 
 
 _collectives = False

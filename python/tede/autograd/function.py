@@ -87,6 +87,9 @@ class Function(FunctionCtx):
 
     @classmethod
     def apply(cls, *args, **kwargs):
+        if around is not None and (context := around()) is not None:
+            with context:
+                return cls.apply(*args, **kwargs)
         split = cls.setup_context is not Function.setup_context
         if split:
             args, kwargs = _bind(cls.forward, args, kwargs)
@@ -119,6 +122,7 @@ class Function(FunctionCtx):
 _dual_levels = []       # of autograd.forward_ad
 older_levels = set()    # of tede._vmap_internals, whose members a Function takes as they are
 older_duals = None      # unpack_dual and make_dual of autograd.forward_ad, which know of members' tangents
+around = None           # gives the context that apply enters first, or None; tede._graphs, which records calls, puts it here
 at_level = None         # apply inside transformed functions; tede.func, which alone makes levels, puts it here
 
 

@@ -1,8 +1,8 @@
 """Options of PyTorch's compiler of graphs (torch._functorch.config): they can be set and read back, and change nothing."""
-from tede import _dynamo
+from tede._options import config as _config
 
-patch = _dynamo.config.patch
+patch = _config.patch
 
 
 def __getattr__(name):
-    return getattr(_dynamo.config, name)
+    return getattr(_config, name)

@@ -1,32 +1,20 @@
-"""What programs say to torch.compile's tracer. Nothing is traced (see compiler), so marks and switches have no effect."""
+"""What programs say to torch.compile's tracer. Python isn't analysed (see compiler), so marks and switches have no effect."""
 import sys
 
 from tede._compat import fill as _fill
+from tede._options import config  # noqa: F401
 from tede.compiler import compile as _compile
 
 
-class _Config:
-    """Any option can be set and read back; an option that nobody set is None."""
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return None
-
-    def patch(self, *args, **kwargs):
-        from contextlib import ContextDecorator, ExitStack
-
-        class Nothing(ContextDecorator, ExitStack):
-            """A context, and a decorator, that changes nothing."""
-        return Nothing()
-
-
-config = _Config()
-
-
 def optimize(backend="inductor", *args, **kwargs):
-    """A decorator that gives the function back, as torch.compile."""
-    return _compile
+    """A decorator that does what torch.compile does with this backend."""
+    return lambda model: _compile(model, backend=backend)
+
+
+def explain(f):
+    """tede.compiler.explain, with the graphs that a backend would be passed."""
+    from tede._region_report import explain
+    return explain(f, lambda module, inputs: module)
 
 
 eval_frame = decorators = sys.modules[__name__]         # PyTorch's modules of these names
