@@ -1,4 +1,4 @@
-"""Run a PyTorch program on tede, without changing it:  python -m tede.as_torch script.py args...   (also -m module, -c code)
+"""Run a PyTorch program on tede, without changing it:  python -m tede.as_torch script.py args...   (also -m module, -c code, torchrun ...)
 
 Every `import torch...` of the program gives tede's module of that name: one finder on sys.meta_path does that. A folder
 with a package `torch` that installs the finder is put first on the path, and in PYTHONPATH, so that the interpreters that
@@ -125,6 +125,21 @@ def install():
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     wanted = [p for p in (_FOLDER, package) if p not in paths.split(os.pathsep)]
     os.environ["PYTHONPATH"] = os.pathsep.join(wanted + ([paths] if paths else []))
+    commands, path = os.path.join(_FOLDER, "bin"), os.environ.get("PATH", os.defpath)       # torchrun
+    if commands not in path.split(os.pathsep):
+        os.environ["PATH"] = commands + os.pathsep + path
+    os.environ["TEDE_AS_TORCH"] = sys.executable
+
+
+def _command(name):
+    """The function of a command by this name: torchrun, or one that a package has installed (accelerate)."""
+    if os.path.exists(name) or os.sep in name:
+        return None
+    if name == "torchrun":
+        from tede.distributed.run import _main
+        return _main
+    from importlib import metadata
+    return next((entry.load() for entry in metadata.entry_points(group="console_scripts", name=name)), None)
 
 
 def main(arguments):
@@ -141,6 +156,9 @@ def main(arguments):
     elif arguments[0] == "-c":
         sys.argv = ["-c"] + arguments[2:]
         _run_main(compile(arguments[1], "<string>", "exec"))
+    elif (command := _command(arguments[0])) is not None:
+        sys.argv = arguments
+        return command()
     else:
         sys.argv = arguments
         sys.path.remove(_FOLDER)

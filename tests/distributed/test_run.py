@@ -1,5 +1,4 @@
 """python -m tede.distributed.run: the variables of its processes, failures, restarts, signals and output."""
-import json
 import os
 import pathlib
 import signal
@@ -24,17 +23,6 @@ def script(tmp_path):
     return write
 
 
-def test_processes_have_their_variables(script, tmp_path):
-    path = script("(here / ('rank' + rank)).write_text(json.dumps([dict(os.environ), sys.argv[1:]]))")
-    done = launch("--nnodes=2", "--node-rank=1", "--nproc-per-node=2", "--master-addr=localhost", "--master-port=4321", "--role=r", path, "--lr", 3)
-    assert done.returncode == 0, done.stderr
-    found, arguments = json.loads((tmp_path / "rank3").read_text())
-    assert arguments == ["--lr", "3"] and (tmp_path / "rank2").exists()
-    expected = dict(RANK="3", LOCAL_RANK="1", WORLD_SIZE="4", LOCAL_WORLD_SIZE="2", GROUP_RANK="1", ROLE_RANK="3", ROLE_NAME="r", MASTER_ADDR="localhost",
-                    MASTER_PORT="4321", TORCHELASTIC_RESTART_COUNT="0", TORCHELASTIC_MAX_RESTARTS="0", GROUP_WORLD_SIZE="2")
-    assert {name: found[name] for name in expected} == expected
-
-
 def test_options_come_from_the_environment(script, tmp_path):
     path = script("(here / ('rank' + rank)).write_text(os.environ['WORLD_SIZE'])")
     assert launch("--standalone", path, PET_NPROC_PER_NODE="3").returncode == 0
@@ -45,7 +33,7 @@ def test_a_failure_ends_the_others_and_is_reported(script):
     path = script("if rank == '1':\n    sys.exit(7)\ntime.sleep(50)")
     began = time.monotonic()
     done = launch("--standalone", "--nproc-per-node=2", path)
-    assert done.returncode == 1 and "rank 1 (local rank 1" in done.stderr and "exit code 7" in done.stderr
+    assert done.returncode == 1 and "rank       : 1 (local_rank: 1)" in done.stderr and "exitcode   : 7" in done.stderr
     assert time.monotonic() - began < 30
 
 
@@ -59,9 +47,9 @@ def test_output_by_rank(script, tmp_path):
     path = script("print('out', rank)\nprint('err', rank, file=sys.stderr)")
     done = launch("--standalone", "--nproc-per-node=2", "--rdzv-id=x", f"--log-dir={tmp_path}/logs", "--tee=3", path)
     assert "[default1]:out 1\n" in done.stdout and "[default0]:err 0\n" in done.stderr
-    assert (tmp_path / "logs/x/attempt_0/1/stdout.log").read_text() == "out 1\n"
+    assert next(tmp_path.glob("logs/x_*/attempt_0/1/stdout.log")).read_text() == "out 1\n"
     done = launch("--standalone", "--nproc-per-node=2", "--rdzv-id=y", f"--log-dir={tmp_path}/logs", "--redirects=0:1", path)
-    assert "out 0" not in done.stdout and "out 1" in done.stdout and (tmp_path / "logs/y/attempt_0/0/stdout.log").read_text() == "out 0\n"
+    assert "out 0" not in done.stdout and "out 1" in done.stdout and next(tmp_path.glob("logs/y_*/attempt_0/0/stdout.log")).read_text() == "out 0\n"
 
 
 def test_signals_end_all_processes(script, tmp_path):
@@ -89,3 +77,18 @@ def test_pytorchs_name_of_it_gives_processes_that_see_pytorchs_names(script, tmp
     done = launch("--standalone", "--nproc-per-node=2", path, run=("tede.as_torch", "-m", "torch.distributed.run"))
     assert done.returncode == 0, done.stderr
     assert "torch.nn" in (tmp_path / "saw1").read_text() and "tede" not in (tmp_path / "saw0").read_text().replace("tede._C", "")
+
+
+def test_torchrun_is_a_command_under_as_torch(script, tmp_path):
+    path = script("import torch\n(here / ('saw' + rank)).write_text(torch.nn.Linear.__module__)\n"
+                  "if 'again' not in sys.argv:\n    import subprocess\n    del os.environ['RANK']\n"
+                  "    sys.exit(subprocess.call(['torchrun', '--standalone', '--nproc-per-node=2', __file__, 'again']))")
+    done = launch("torchrun", "--standalone", path, run=("tede.as_torch",))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "saw1").read_text().startswith("torch.nn")
+
+
+def test_launch_gives_the_local_rank_as_an_argument(script, tmp_path):
+    path = script("(here / ('rank' + rank)).write_text(' '.join(sys.argv[1:]))")
+    done = launch("--standalone", "--nproc-per-node=2", path, "more", run=("tede.distributed.launch",))
+    assert done.returncode == 0 and (tmp_path / "rank1").read_text() == "--local-rank=1 more", done.stderr

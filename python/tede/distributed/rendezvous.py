@@ -7,7 +7,7 @@ import os
 from datetime import timedelta
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from tede.distributed._stores import FileStore, TCPStore
+from tede.distributed._stores import FileStore, PrefixStore, TCPStore
 from tede.distributed.constants import default_pg_timeout
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
@@ -95,7 +95,9 @@ def _create_c10d_store(hostname, port, rank, world_size, timeout, use_libuv=True
     if not 0 <= port < 1 << 16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
     if _torchelastic_use_agent_store():
-        return TCPStore(hostname, port, world_size, False, timeout)
+        store = TCPStore(hostname, port, world_size, False, timeout)
+        prefix = os.environ.get("TEDE_STORE_PREFIX")        # the launcher's store is one for all attempts
+        return PrefixStore(prefix, store) if prefix else store
     return TCPStore(hostname, port, world_size, rank == 0, timeout, multi_tenant=True, use_libuv=use_libuv)
 
 

@@ -1,0 +1,1 @@
+"""What a host's launcher does after it has met the others."""

@@ -1,0 +1,122 @@
+"""Launchers whose number lies between two, and who may come late: they meet in rounds, through a store.
+
+In round r each adds 1 to r/joined; what it then reads is its rank. Rank 0 waits until the least number has come, and a while for more, and closes the round by
+adding CLOSED to the same number: so whoever comes after that sees it and goes to the next round. Those who wait in the round after the present one are those
+that the others must meet again: a launcher that restarts its processes, or one that has come late."""
+import datetime
+import time
+
+from tede.distributed import PrefixStore
+from tede.distributed.elastic.rendezvous.api import (
+    RendezvousClosedError, RendezvousHandler, RendezvousInfo, RendezvousStoreInfo, RendezvousTimeoutError)
+
+__all__ = ["DynamicRendezvousHandler", "RendezvousTimeout", "create_handler"]
+
+CLOSED = 1 << 32                # more than there are launchers
+
+
+class RendezvousTimeout:
+    """How long a launcher waits for the least number of others (join), then for more (last_call)."""
+
+    def __init__(self, join=None, last_call=None, close=None, heartbeat=None):
+        given = {"join": join or datetime.timedelta(seconds=600), "last_call": last_call or datetime.timedelta(seconds=30),
+                 "close": close or datetime.timedelta(seconds=30), "heartbeat": heartbeat or datetime.timedelta(seconds=5)}
+        for name, value in given.items():
+            if value <= datetime.timedelta(0):
+                raise ValueError(f"The {name} timeout ({value}) must be positive.")
+            setattr(self, name, value)
+
+
+class DynamicRendezvousHandler(RendezvousHandler):
+    def __init__(self, run_id, store, backend, min_nodes, max_nodes, timeout, local_addr=None, server=None):
+        self._run_id, self._backend, self._min, self._max, self._timeout, self._local_addr = run_id, backend, min_nodes, max_nodes, timeout, local_addr
+        self._store, self._server = PrefixStore(f"torch.rendezvous.{run_id}", store), server
+        self._round = 0
+
+    def get_backend(self):
+        return self._backend
+
+    @property
+    def use_agent_store(self):
+        return self._server is not None
+
+    def _joined(self, n, more=0):
+        return self._store.add(f"{n}/joined", more)
+
+    def _wait(self, ready, seconds, what):
+        """Look until ready() gives something."""
+        end = time.monotonic() + seconds
+        while True:
+            found = ready()
+            if found is not None:
+                return found
+            if self.is_closed():
+                raise RendezvousClosedError(f"The run {self._run_id} has ended.")
+            if time.monotonic() > end:
+                raise RendezvousTimeoutError(f"{what} after {seconds} seconds")
+            time.sleep(0.05)
+
+    def next_rendezvous(self):
+        if self.is_closed():
+            raise RendezvousClosedError(f"The run {self._run_id} has ended.")
+        seconds, end = self._timeout.join.total_seconds(), time.monotonic() + self._timeout.join.total_seconds()
+        while True:
+            n = self._round
+            rank = self._joined(n, 1) - 1
+            self._round += 1
+            if rank < self._max:
+                break
+            if rank < CLOSED:               # more than may be; the round closes without this one
+                self._wait(lambda: self._joined(n) > CLOSED or None, seconds, "the round before hasn't closed")
+            if time.monotonic() > end:
+                raise RendezvousTimeoutError(f"no place among {self._max} launchers after {seconds} seconds")
+            self._wait(lambda: not self._full(n) or self._joined(n + 1) % CLOSED > 0 or None, max(0.1, end - time.monotonic()),
+                       f"no place among {self._max} launchers")
+        if rank == 0:
+            self._wait(lambda: self._joined(n) >= self._min or None, seconds, f"fewer than {self._min} launchers have come")
+            last = time.monotonic() + self._timeout.last_call.total_seconds()
+            while self._joined(n) < self._max and time.monotonic() < last:
+                time.sleep(0.05)
+            self._store.set(f"{n}/size", str(min(self._joined(n, CLOSED) - CLOSED, self._max)))
+        size = int(self._wait(lambda: self._store.get(f"{n}/size") if self._store.check([f"{n}/size"]) else None,
+                              seconds + self._timeout.last_call.total_seconds(), "the other launchers haven't come"))
+        store = PrefixStore(f"{n}", self._store)
+        if self._server is not None:
+            where = RendezvousStoreInfo(self._server.host, self._server.port)
+        else:
+            where = RendezvousStoreInfo.build(rank, store, self._local_addr)
+        return RendezvousInfo(store, rank, size, where, n)
+
+    def _full(self, n):
+        return int(self._store.get(f"{n}/size")) >= self._max if self._store.check([f"{n}/size"]) else True
+
+    def is_closed(self):
+        return self._store.check(["closed"])
+
+    def set_closed(self):
+        self._store.set("closed", "1")
+
+    def num_nodes_waiting(self):
+        return self._joined(self._round) % CLOSED       # or how many have met without this one
+
+    def get_run_id(self):
+        return self._run_id
+
+    def shutdown(self):
+        try:
+            self.set_closed()
+            return True
+        except RuntimeError:                # the launcher that served the store has ended
+            return False
+        finally:
+            self._store = self._server = None
+
+
+def create_handler(store, backend, params):
+    """A handler of the options `join_timeout`, `last_call_timeout` (seconds)."""
+    def seconds(key):
+        value = params.get_as_int(key)
+        return None if value is None else datetime.timedelta(seconds=value)
+    timeout = RendezvousTimeout(seconds("join_timeout"), seconds("last_call_timeout"), seconds("close_timeout"))
+    return DynamicRendezvousHandler(params.run_id, store, backend if isinstance(backend, str) else backend.name, params.min_nodes, params.max_nodes, timeout,
+                                    params.local_addr, getattr(backend, "server", None))
