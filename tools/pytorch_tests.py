@@ -32,8 +32,9 @@ import zlib
 # What a test's name or source is searched for, and what it then is about. Sources name dtypes and libraries that the test is
 # skipped for: these are looked for in the name alone.
 SCOPE = {
-    "quantized graphs": r"quantize_fx|(?<!make)_fx\b|pt2e|quantize_jit|[Rr]eference|nns\.|sparse_lut|qnnpack|QNNPACK|onednn_quant"
-                        r"|NumericSuite|AdaRound|_learnable_|fbgemm_pack|fbgemm_linear|_decomposed|wrapped_quantized_linear",
+    "quantized graphs": r"quantize_fx|(?<!make)_fx\b|pt2e|quantize_jit|TestReferenceQuantizedModule|nns\.|sparse_lut|_decomposed|AdaRound",
+    "operators of one engine for quantized layers": r"onednn_quant|fbgemm_pack|fbgemm_linear|wrapped_quantized_linear",
+    "QNNPACK": r"qnnpack|QNNPack",
     "mkldnn": r"mkldnn|onednn|bf32_on",
     "complex32": r"complex32|chalf|ComplexHalf",
     "float8": r"float8",
@@ -53,7 +54,7 @@ SCOPE = {
     "lazy tensors": r"_lazy\b(?!_)|LAZY\b",
     "how nn.functional is written": r"TestFunctionalTracing",
 }
-BY_NAME = ("mkldnn", "complex32", "float8", "CUDA's compiler", "lazy tensors")
+BY_NAME = ("mkldnn", "QNNPACK", "complex32", "float8", "CUDA's compiler", "lazy tensors")
 # What a test that iterates over all dtypes, say, is about as well, seen by its failure.
 REFUSED = {"complex32": "not implemented for 'ComplexHalf'", "symbolic shapes": "there are no symbolic shapes here",
            "compilers": "there is no TorchScript here"}
@@ -341,6 +342,13 @@ class Result(unittest.TestResult):
             self._note(test, "fail", err)
 
 
+def _save_as_pickles(torch):
+    """Tests of quantized layers save them as TorchScript along the way: the layer that stands for it is saved as it is."""
+    SCOPE["compilers"] = r"torch\.compile|ScriptObj|_dynamo|_inductor|torch\.export|capture_pre_autograd|aot_|torch\.onnx|jit_scriptable"
+    torch.jit.save = lambda module, file, **kwargs: torch.save(module, file)
+    torch.jit.load = lambda file, **kwargs: torch.load(file, weights_only=False)
+
+
 def _flat(tests):
     for test in tests:
         if isinstance(test, unittest.TestSuite):
@@ -389,6 +397,8 @@ def run_tests(arguments):
         SCOPE.pop("mkldnn", None)       # tede[onednn] is installed
     if json.loads(os.environ[_ENVIRONMENT])["library"] == "torch" and "common_device_type" in pathlib.Path(path).read_text():
         _allow_empty_lists(importlib.import_module("torch.testing._internal.common_device_type"))
+    if "/quantization/" in path and json.loads(os.environ[_ENVIRONMENT])["library"] == "tede":
+        _save_as_pickles(importlib.import_module("torch"))
     module = _import(path)
     common = sys.modules.get("torch.testing._internal.common_utils")
     if common is not None:

@@ -5,6 +5,7 @@ from tede._compat import fill
 
 from . import quantization  # noqa: F401     it imports the layers once it has what they need of it
 from . import nn  # noqa: F401
+from . import ns  # noqa: F401
 
 __all__ = ["nn", "ns", "pruning", "quantization"]
 fill(globals())

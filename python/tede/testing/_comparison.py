@@ -284,6 +284,7 @@ class TensorLikePair(Pair):
         if actual.device != expected.device:
             actual, expected = actual.cpu(), expected.cpu()
         actual, expected = (x if x.layout is _C.strided else x.values() if x.layout is _C.jagged else x.to_dense() for x in (actual, expected))
+        actual, expected = (x.dequantize() if x.is_quantized else x for x in (actual, expected))
         if actual.dtype != expected.dtype:
             dtype = _C.promote_types(*(_C.int64 if x.dtype in (_C.uint16, _C.uint32, _C.uint64) else x.dtype for x in (actual, expected)))
             actual, expected = actual.to(dtype), expected.to(dtype)

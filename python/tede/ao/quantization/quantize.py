@@ -147,7 +147,8 @@ def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list
     """The model with observers: run it on data like that of its use, then `convert`.
 
     Which layers are observed, and by what, says their attribute `qconfig` or that of a module above."""
-    custom = (prepare_custom_config_dict or get_default_custom_config_dict()).get("float_to_observed_custom_module_class", {})
+    config = get_default_custom_config_dict() if prepare_custom_config_dict is None else prepare_custom_config_dict
+    custom = config.get("float_to_observed_custom_module_class", {})
     if not inplace:
         model = copy.deepcopy(model)
     propagate_qconfig_(model, qconfig_dict=None)
@@ -255,7 +256,8 @@ def convert(module, mapping=None, inplace=False, remove_qconfig=True, is_referen
         raise NotImplementedError("convert: is_reference=True is for quantization by graphs, which isn't here")
     if not inplace:
         module = copy.deepcopy(module)
-    _convert(module, mapping, convert_custom_config_dict or get_default_custom_config_dict(), use_precomputed_fake_quant)
+    config = get_default_custom_config_dict() if convert_custom_config_dict is None else convert_custom_config_dict
+    _convert(module, mapping, config, use_precomputed_fake_quant)
     if remove_qconfig:
         _remove_qconfig(module)
     return module

@@ -1,4 +1,5 @@
 """Ranges of integers, and what a qconfig says of dtypes."""
+import inspect
 import warnings
 
 import tede
@@ -7,7 +8,7 @@ from .quant_type import QuantType
 
 __all__ = ["activation_dtype", "activation_is_dynamically_quantized", "activation_is_int32_quantized",
            "activation_is_int8_quantized", "activation_is_statically_quantized", "calculate_qmin_qmax", "check_min_max_valid",
-           "determine_qparams", "get_combined_dict", "get_qconfig_dtypes", "get_qparam_dict", "get_quant_type",
+           "determine_qparams", "get_combined_dict", "get_fqn_to_example_inputs", "get_qconfig_dtypes", "get_qparam_dict", "get_quant_type",
            "get_swapped_custom_module_class", "getattr_from_fqn", "has_no_children_ignoring_parametrizations", "is_per_channel",
            "is_per_tensor", "op_is_int8_dynamically_quantized", "to_underlying_dtype", "validate_qmin_qmax", "weight_dtype",
            "weight_is_quantized", "weight_is_statically_quantized"]
@@ -197,6 +198,27 @@ def getattr_from_fqn(obj, fqn):
     for name in fqn.split("."):
         obj = getattr(obj, name)
     return obj
+
+
+def get_fqn_to_example_inputs(model, example_inputs):
+    """{layer's name: the arguments that it is called with}, defaults included, when the model runs on `example_inputs`."""
+    found = {}
+
+    def record(name, module):
+        signature = inspect.signature(module.forward)
+
+        def hook(module, args, kwargs):
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            found[name] = tuple(bound.arguments.values())
+        return module.register_forward_pre_hook(hook, with_kwargs=True)
+    handles = [record(name, module) for name, module in model.named_modules()]
+    try:
+        model(*example_inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
 
 
 def get_qparam_dict(observer_or_fake_quant):

@@ -121,7 +121,7 @@ class _ConvNd(WeightedQuantizedModule):
     @classmethod
     def _float_classes(cls):
         n = cls._dims
-        return [getattr(nn, f"Conv{n}d"), getattr(nni, f"ConvReLU{n}d"), *((nni.ConvAdd2d, nni.ConvAddReLU2d) if n == 2 else ())]
+        return [cls._FLOAT_MODULE, getattr(nni, f"ConvReLU{n}d"), *((nni.ConvAdd2d, nni.ConvAddReLU2d) if n == 2 else ())]
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
@@ -139,17 +139,17 @@ class _ConvNd(WeightedQuantizedModule):
 
 class Conv1d(_ConvNd):
     """``(batch, channels, length)``."""
-    _dims, _operator = 1, "conv1d"
+    _dims, _operator, _FLOAT_MODULE = 1, "conv1d", nn.Conv1d
 
 
 class Conv2d(_ConvNd):
     """``(batch, channels, height, width)``."""
-    _dims, _operator = 2, "conv2d"
+    _dims, _operator, _FLOAT_MODULE = 2, "conv2d", nn.Conv2d
 
 
 class Conv3d(_ConvNd):
     """``(batch, channels, depth, height, width)``."""
-    _dims, _operator = 3, "conv3d"
+    _dims, _operator, _FLOAT_MODULE = 3, "conv3d", nn.Conv3d
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -168,16 +168,16 @@ class _ConvTransposeNd(_ConvNd):
 
     @classmethod
     def _float_classes(cls):
-        return [getattr(nn, f"ConvTranspose{cls._dims}d")]
+        return [cls._FLOAT_MODULE]
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    _dims, _operator = 1, "conv_transpose1d"
+    _dims, _operator, _FLOAT_MODULE = 1, "conv_transpose1d", nn.ConvTranspose1d
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    _dims, _operator = 2, "conv_transpose2d"
+    _dims, _operator, _FLOAT_MODULE = 2, "conv_transpose2d", nn.ConvTranspose2d
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    _dims, _operator = 3, "conv_transpose3d"
+    _dims, _operator, _FLOAT_MODULE = 3, "conv_transpose3d", nn.ConvTranspose3d

@@ -27,15 +27,23 @@ class WeightedQuantizedModule(nn.Module, metaclass=abc.ABCMeta):
 
 
 def _quantize_weight(float_wt, observer):
-    """A weight with the scale that its observer has found."""
+    """A weight with the scale that its observer has found, its integers in the observer's range: a moving one may have left some elements out."""
     scale, zero_point = observer.calculate_qparams()
     if observer.qscheme in (tede.per_tensor_symmetric, tede.per_tensor_affine):
-        return tede.quantize_per_tensor(float_wt, float(scale), int(zero_point), tede.qint8)
-    if observer.qscheme in (tede.per_channel_symmetric, tede.per_channel_affine):
-        return tede.quantize_per_channel(float_wt, scale.to(tede.double), zero_point.to(tede.int64), observer.ch_axis, tede.qint8)
-    if observer.qscheme is tede.per_channel_affine_float_qparams:
+        made = tede.quantize_per_tensor(float_wt, float(scale), int(zero_point), tede.qint8)
+    elif observer.qscheme in (tede.per_channel_symmetric, tede.per_channel_affine):
+        made = tede.quantize_per_channel(float_wt, scale.to(tede.double), zero_point.to(tede.int64), observer.ch_axis, tede.qint8)
+    elif observer.qscheme is tede.per_channel_affine_float_qparams:
         return tede.quantize_per_channel(float_wt, scale.to(tede.float), zero_point.to(tede.float), observer.ch_axis, observer.dtype)
-    raise ValueError(f"Unexpected qscheme {observer.qscheme}")
+    else:
+        raise ValueError(f"Unexpected qscheme {observer.qscheme}")
+    least, most = getattr(observer, "quant_min", None), getattr(observer, "quant_max", None)
+    if least is None or most is None or (least <= -128 and most >= 127):
+        return made
+    integers = made.int_repr().clamp(least, most)
+    if made.qscheme() is tede.per_tensor_affine:
+        return tede._make_per_tensor_quantized_tensor(integers, made.q_scale(), made.q_zero_point())
+    return tede._make_per_channel_quantized_tensor(integers, made.q_per_channel_scales(), made.q_per_channel_zero_points(), made.q_per_channel_axis())
 
 
 def observed(mod):
