@@ -147,6 +147,19 @@ def warnings_of(function):
     return [str(w.message) for w in caught]
 
 
+def test_a_schedule_sees_steps_of_an_optimizer_around_another_one(lib):
+    class Around(lib.optim.Optimizer):
+        def __init__(self, optimizer):          # without its base's
+            self.optimizer, self.param_groups = optimizer, optimizer.param_groups
+
+        def step(self, closure=None):
+            self.optimizer.step(closure)
+    optimizer = Around(lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=1.))
+    schedule = lib.optim.lr_scheduler.StepLR(optimizer, 1)
+    optimizer.step()
+    assert warnings_of(schedule.step) == []
+
+
 def test_a_schedule_that_steps_first_says_where_to_read_on(lib):
     def made():
         optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=1.)

@@ -126,7 +126,7 @@ def _command(args):
             raise ValueError("Don't use both the '--no-python' flag and the '--module' flag at the same time.")
         command, given = args.training_script, []
     else:
-        command, given = os.environ.get("PYTHON_EXEC", sys.executable), ["-u", *["-m"] * args.module, args.training_script]
+        command, given = os.environ.get("PYTHON_EXEC", sys.executable), ["-u", *(["-m"] if args.module else []), args.training_script]
     return command, given + ([] if get_use_env(args) else [f"--local-rank={macros.local_rank}"]) + args.training_script_args
 
 

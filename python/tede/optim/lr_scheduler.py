@@ -5,8 +5,10 @@ by hand is kept; the arithmetic is PyTorch's, to the last bit. `_get_closed_form
 of any epoch at once.
 """
 import contextlib
+import functools
 import math
 import warnings
+import weakref
 from bisect import bisect_right
 from collections import Counter
 
@@ -63,6 +65,18 @@ def _warn_epoch():
     warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=4)
 
 
+def _noting(optimizer):
+    """The step of an optimizer around another one, which hasn't called our constructor, so that its calls are noted."""
+    step, of = type(optimizer).step, weakref.ref(optimizer)
+
+    @functools.wraps(step)
+    def noting(*args, **kwargs):
+        of()._opt_called = True
+        return step(of(), *args, **kwargs)
+    noting._wrapped_by_lr_sched = True
+    return noting
+
+
 class LRScheduler(Constructor):
     """Base of all schedules: `get_lr` gives the next rates, one per group."""
 
@@ -86,6 +100,8 @@ class LRScheduler(Constructor):
         if own is not None:
             with contextlib.suppress(AttributeError):   # something without attributes of its own
                 getattr(own, "__func__", own)._wrapped_by_lr_sched = True
+        elif not getattr(type(optimizer).step, "hooked", False):
+            optimizer.step = _noting(optimizer)
         self._initial_step()
 
     def _initial_step(self):

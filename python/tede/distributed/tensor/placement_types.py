@@ -2,6 +2,7 @@
 
 A shard of dimension d is what chunk(n, d) gives: parts of equal size, rounded up, and fewer or no elements for the last ranks. A Partial's whole is
 what its `reduce_op` makes of the ranks' tensors, all of the whole's shape."""
+from tede._compat import fill as _fill
 from tede.distributed.tensor import _collectives as comm
 
 __all__ = ["Placement", "Shard", "Replicate", "Partial"]
@@ -111,3 +112,6 @@ class _NormPartial(Partial):
 
     def __str__(self):
         return f"P(norm{self.norm_type:g})"
+
+
+_fill(globals())
