@@ -2414,6 +2414,12 @@ TD_API td_tensor *td_fused_moving_avg_obs_fake_quant(td_tensor *self, td_tensor 
         td_tensor *fake_quant_on, td_tensor *running_min, td_tensor *running_max, td_tensor *scale,
         td_tensor *zero_point, double averaging_const, int64_t quant_min, int64_t quant_max, int64_t ch_axis,
         bool per_row_fake_quant, bool symmetric_quant);
+/* The sum of what two tensors' integers stand for, or with ``relu`` the part of it above 0, quantized with a scale and a zero point of its own. */
+TD_API td_tensor *td__quantized_add(td_tensor *self, td_tensor *other, double scale, int64_t zero_point,
+        bool relu);
+/* The product likewise, whose integers are rounded before the zero point is added. */
+TD_API td_tensor *td__quantized_mul(td_tensor *self, td_tensor *other, double scale, int64_t zero_point,
+        bool relu);
 /* A matrix of int8 as panels for `_bytes_product`. ``run`` of a row's bytes lie beside each other in what it is multiplied with: all of them, or */
 TD_API td_tensor *td__bytes_pack(td_tensor *weight, int64_t run);
 /* Rows of bytes, or windows of an image with channels last, times a packed matrix, in integers: ``round((sum - less + more) * by) + zero_point`` as bytes, */

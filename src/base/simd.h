@@ -67,9 +67,9 @@
 #define TD_FOR_ANY __attribute__((target("sse4.2")))
 #define TD_FOR_V3  __attribute__((target("avx2,fma,f16c")))
 #if defined(__clang__)
-#define TD_FOR_V4 __attribute__((target("avx512f")))
+#define TD_FOR_V4 __attribute__((target("avx512f,avx512bw,avx512cd,avx512dq,avx512vl,fma,f16c")))
 #else                               /* GCC takes half of the widest registers if not asked */
-#define TD_FOR_V4 __attribute__((target("avx512f,prefer-vector-width=512")))
+#define TD_FOR_V4 __attribute__((target("avx512f,avx512bw,avx512cd,avx512dq,avx512vl,fma,f16c,prefer-vector-width=512")))
 #endif
 #endif
 

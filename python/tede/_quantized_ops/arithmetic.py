@@ -5,13 +5,11 @@ from tede._quantized_ops.packed import is_per_tensor
 from tede._quantized_ops.rounding import (
     INTEGERS,
     RANGES,
-    centered,
     check_quantized,
     functions,
     nearest,
-    numbers,
+    operators,
     over,
-    quantize,
     quantize_sums,
     rounded,
     single,
@@ -21,28 +19,16 @@ from tede._quantized_ops.rounding import (
 _OF_TWO = "(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc"
 
 
-@operator("add" + _OF_TWO)
-def add(qa, qb, scale, zero_point):
-    a, b = numbers("add", qa, qb)
-    return quantize(a + b, qa.dtype, scale, zero_point)
+def _two(name, of, relu):
+    def compute(qa, qb, scale, zero_point):
+        for x in (qa, qb):
+            check_quantized(name, x)
+        return operators[of](qa, qb, float(scale), int(zero_point), relu)
+    return operator(name + _OF_TWO)(compute)
 
 
-@operator("add_relu" + _OF_TWO)
-def add_relu(qa, qb, scale, zero_point):
-    a, b = numbers("add_relu", qa, qb)
-    return quantize((a + b).relu(), qa.dtype, scale, zero_point)
-
-
-@operator("mul" + _OF_TWO)
-def mul(qa, qb, scale, zero_point, relu=False):
-    numbers("mul", qa, qb)
-    factor = single(single(single(qa.q_scale()) * single(qb.q_scale())) * single(1 / single(scale)))
-    return rounded(centered(qa) * centered(qb) * factor, qa.dtype, scale, zero_point, relu)
-
-
-@operator("mul_relu" + _OF_TWO)
-def mul_relu(qa, qb, scale, zero_point):
-    return mul(qa, qb, scale, zero_point, True)
+add, add_relu = _two("add", "_quantized_add", False), _two("add_relu", "_quantized_add", True)
+mul, mul_relu = _two("mul", "_quantized_mul", False), _two("mul_relu", "_quantized_mul", True)
 
 
 def _moved(qa, scale, zero, new_scale, new_zero):

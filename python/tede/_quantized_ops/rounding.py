@@ -53,14 +53,6 @@ def fused(x):
     return operators["_dequantize_fused"](x)
 
 
-def numbers(name, *tensors):
-    for x in tensors:
-        check_quantized(name, x)
-    if len({x.dtype for x in tensors}) > 1:
-        raise RuntimeError("Expected operands of one dtype: " + ", ".join(str(x.dtype) for x in tensors))
-    return list(map(fused, tensors))
-
-
 def nearest(x):
     """Half goes away from zero."""
     return math.floor(x + 0.5) if x >= 0 else math.ceil(x - 0.5)

@@ -3,6 +3,7 @@
  * An integer is the nearest one to number * (1 / scale), in float32, ties to even, plus the zero point, kept within the dtype. */
 #include "calls_layouts_quantized_convert.h"
 #include "dispatch/outputs.h"
+#include "layouts/quantized/loops.h"
 #include "layouts/quantized/object.h"
 #include "ops/compose.h"
 #include "ops/quantize/range.h"
@@ -10,11 +11,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <tede/kernel.h>
-
-typedef struct affine {
-    float   scale, inverse;
-    int64_t zero_point;
-} affine;
 
 /* The comparison also catches NaN, which goes with what is too large. */
 #define QUANTIZE(x, inverse, zero, least, most) ({                                                     \
@@ -27,7 +23,7 @@ typedef struct affine {
 #define LOOPS(name, T, least, most)                                                                     \
     static void quantize_##name(int64_t n, char *const *ptrs, const void *params)                       \
     {                                                                                                   \
-        const affine *a = params;                                                                       \
+        const td_affine *a = params;                                                                    \
         for (int64_t i = 0; i < n; i++)                                                                 \
             ((T *)ptrs[0])[i] = (T)QUANTIZE(((const float *)ptrs[1])[i], a->inverse, a->zero_point, (int64_t)(least), (int64_t)(most)); \
     }                                                                                                   \
@@ -50,7 +46,7 @@ typedef struct affine {
     }                                                                                                   \
     static void dequantize_##name(int64_t n, char *const *ptrs, const void *params)                     \
     {                                                                                                   \
-        const affine *a = params;                                                                       \
+        const td_affine *a = params;                                                                    \
         for (int64_t i = 0; i < n; i++)                                                                 \
             ((float *)ptrs[0])[i] = a->scale * (float)(((const T *)ptrs[1])[i] - a->zero_point);        \
     }                                                                                                   \
@@ -66,29 +62,27 @@ typedef struct affine {
         for (int64_t i = 0; i < n; i++)                                                                 \
             ((float *)ptrs[0])[i] = ((const float *)ptrs[2])[i] * ((float)((const T *)ptrs[1])[i] - ((const float *)ptrs[3])[i]); \
     }
-/* With one rounding, in PyTorch's order: scale * integer + (-scale * zero point). */
-#define FUSED(name, T)                                                                                  \
-    static void fused_##name(int64_t n, char *const *ptrs, const void *params)                          \
-    {                                                                                                   \
-        const affine *a = params;                                                                       \
-        const float shift = -a->scale * (float)a->zero_point;                                           \
-        for (int64_t i = 0; i < n; i++)                                                                 \
-            ((float *)ptrs[0])[i] = fmaf(a->scale, (float)((const T *)ptrs[1])[i], shift);              \
-    }
-FUSED(i8, int8_t)
-FUSED(u8, uint8_t)
-FUSED(i32, int32_t)
 LOOPS(i8, int8_t, -128, 127)
 LOOPS(u8, uint8_t, 0, 255)
 LOOPS(i32, int32_t, INT32_MIN, INT32_MAX)
 
-enum { I8, U8, I32 };
-static int row_of(int integers) { return integers == TD_I8 ? I8 : integers == TD_U8 ? U8 : I32; }
-static td_loop *const quantizing[][3] = {{quantize_i8, quantize_u8, quantize_i32}, {quantize_channels_i8, quantize_channels_u8, quantize_channels_i32},
-                                         {quantize_float_zeros_i8, quantize_float_zeros_u8, quantize_float_zeros_i32}};
-static td_loop *const dequantizing[][3] = {{dequantize_i8, dequantize_u8, dequantize_i32},
-                                           {dequantize_channels_i8, dequantize_channels_u8, dequantize_channels_i32},
-                                           {dequantize_float_zeros_i8, dequantize_float_zeros_u8, dequantize_float_zeros_i32}};
+static td_loop *const quantizing[][TD_LOOPS_ROWS] = {
+    {quantize_i8, quantize_u8, quantize_i32}, {quantize_channels_i8, quantize_channels_u8, quantize_channels_i32},
+    {quantize_float_zeros_i8, quantize_float_zeros_u8, quantize_float_zeros_i32}};
+static td_loop *const dequantizing[][TD_LOOPS_ROWS] = {
+    {dequantize_i8, dequantize_u8, dequantize_i32}, {dequantize_channels_i8, dequantize_channels_u8, dequantize_channels_i32},
+    {dequantize_float_zeros_i8, dequantize_float_zeros_u8, dequantize_float_zeros_i32}};
+
+/* Whether loops.c has loops for its zero points. */
+static bool is_near(const td_quantizer *q, int integers)
+{
+    const int64_t limit = integers == TD_I32 ? TD_NEAR_ZERO_32 : TD_NEAR_ZERO, n = q->scheme == TD_PER_TENSOR_AFFINE ? 1 : q->scales->numel;
+    const int64_t *zeros = q->scheme == TD_PER_TENSOR_AFFINE ? &q->zero_point : (const int64_t *)q->zero_points->data;
+    bool near = q->scheme != TD_PER_CHANNEL_FLOAT;
+    for (int64_t i = 0; i < n && near; i++)
+        near = zeros[i] >= -limit && zeros[i] <= limit;
+    return near;
+}
 
 /* Of an operand of shape (channels,) along x's axis. */
 static td_tensor *along(const td_tensor *x, int axis, td_tensor *channels)
@@ -100,20 +94,27 @@ static td_tensor *along(const td_tensor *x, int axis, td_tensor *channels)
     return row ? td_expand(row, x->ndim, x->sizes) : NULL;
 }
 
-static int convert(td_tensor *to, td_tensor *from, const td_quantizer *q, td_loop *const (*loops)[3], int integers)
+static int convert(td_tensor *to, td_tensor *from, const td_quantizer *q, bool quantizes)
 {
+    const int integers = quantizes ? to->dtype : from->dtype, row = td_loops_row(integers);
+    const td_affine_loops *here = td_affine_loops_here();
+    const bool near = is_near(q, integers);
+    td_loop *far = (quantizes ? quantizing : dequantizing)[q->scheme][row];
     if (q->scheme == TD_PER_TENSOR_AFFINE) {
-        const affine a = {(float)q->scale, 1.f / (float)q->scale, q->zero_point};
-        return td_iterate(1, 1, (td_tensor *[]){to, from}, (td_dtype[]){(td_dtype)to->dtype, (td_dtype)from->dtype}, loops[0][row_of(integers)], &a, 2);
+        const td_affine a = td_affine_of(q->scale, q->zero_point);
+        return td_iterate(1, 1, (td_tensor *[]){to, from}, (td_dtype[]){(td_dtype)to->dtype, (td_dtype)from->dtype},
+                          near ? (quantizes ? here->quantize : here->dequantize)[row] : far, &a, 2);
     }
     if (q->axis < 0 || q->axis >= from->ndim)
         return td_error(TD_E_RUNTIME, "Channel axis out of range in per channel affine dequantization. Got:%d Expected: [0, %d)", q->axis, from->ndim);
-    TD_AUTO td_tensor *scales = along(from, q->axis, q->scales), *zeros = along(from, q->axis, q->zero_points);
+    TD_AUTO td_tensor *floats = td_to(q->scales, TD_F32), *by = floats && near && quantizes ? td_reciprocal(floats) : td_ref(floats);
+    TD_AUTO td_tensor *points = near ? td_to(q->zero_points, td_loops_zeros(integers)) : td_ref(q->zero_points);
+    TD_AUTO td_tensor *scales = by ? along(from, q->axis, by) : NULL, *zeros = points ? along(from, q->axis, points) : NULL;
     if (!scales || !zeros)
         return -1;
     return td_iterate(1, 3, (td_tensor *[]){to, from, scales, zeros},
-                      (td_dtype[]){(td_dtype)to->dtype, (td_dtype)from->dtype, TD_F32, q->scheme == TD_PER_CHANNEL_FLOAT ? TD_F32 : TD_I64},
-                      loops[q->scheme][row_of(integers)], NULL, 3);
+                      (td_dtype[]){(td_dtype)to->dtype, (td_dtype)from->dtype, TD_F32, (td_dtype)points->dtype},
+                      near ? (quantizes ? here->quantize_channels : here->dequantize_channels)[row] : far, NULL, 3);
 }
 
 int64_t td_quantized_number(const td_quantizer *q, int dtype, double value)
@@ -124,7 +125,7 @@ int64_t td_quantized_number(const td_quantizer *q, int dtype, double value)
 td_tensor *td_quantized_from(td_tensor *x, const td_quantizer *q, td_dtype dtype)
 {
     TD_AUTO td_tensor *integers = x && q ? td_empty_like(x, td_integers_of(dtype), TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE) : NULL;
-    if (!integers || convert(integers, x, q, quantizing, integers->dtype))
+    if (!integers || convert(integers, x, q, true))
         return NULL;
     return td_quantized_each(dtype) > 1 ? td_quantized_packed(integers, q, dtype) : td_quantized_over(integers, q);
 }
@@ -233,16 +234,67 @@ td_tensor *td_quantized_dequantize_self(td_tensor *self)
 {
     TD_AUTO td_tensor *integers = each_of(self);
     TD_AUTO td_tensor *numbers = integers ? td_empty_like(integers, TD_F32, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE) : NULL;
-    return !numbers || convert(numbers, integers, td_quantizer_of(self), dequantizing, integers->dtype) ? NULL : td_ref(numbers);
+    return !numbers || convert(numbers, integers, td_quantizer_of(self), false) ? NULL : td_ref(numbers);
 }
 td_tensor *td_op__dequantize_fused(td_tensor *self) { return td_layout_refuse("_dequantize_fused", self); }
 td_tensor *td_quantized__dequantize_fused(td_tensor *self)
 {
-    static td_loop *const loops[][3] = {{fused_i8, fused_u8, fused_i32}};
     TD_AUTO td_tensor *integers = each_of(self);
     TD_AUTO td_tensor *numbers = integers ? td_empty_like(integers, TD_F32, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE) : NULL;
-    return td_check_per_tensor(self) || !numbers || convert(numbers, integers, td_quantizer_of(self), loops, integers->dtype) ? NULL : td_ref(numbers);
+    if (td_check_per_tensor(self) || !numbers)
+        return NULL;
+    const td_affine a = td_affine_of(td_quantizer_of(self)->scale, td_quantizer_of(self)->zero_point);
+    return td_iterate(1, 1, (td_tensor *[]){numbers, integers}, (td_dtype[]){TD_F32, (td_dtype)integers->dtype},
+                      td_affine_loops_here()->fused[td_loops_row(integers->dtype)], &a, 2) ? NULL : td_ref(numbers);
 }
+
+/* ---- sums and products, of which only the integers are in memory */
+
+static td_tensor *combined(const char *name, td_tensor *self, td_tensor *other, td_affine_pair p, td_loop *const *loops)
+{
+    if (!td_is_quantized(self) || !td_is_quantized(other) || other->dtype != self->dtype)
+        return td_fail(TD_E_RUNTIME, "%s: Expected operands of one dtype: %s, %s", name, td_dtype_title((td_dtype)self->dtype),
+                       td_dtype_title((td_dtype)other->dtype));
+    if (td_check_per_tensor(self) || td_check_per_tensor(other))
+        return NULL;
+    p.a = td_affine_of(td_quantizer_of(self)->scale, td_quantizer_of(self)->zero_point);
+    p.b = td_affine_of(td_quantizer_of(other)->scale, td_quantizer_of(other)->zero_point);
+    p.factor = p.a.scale * p.b.scale * p.to.inverse;
+    TD_AUTO td_tensor *a = each_of(self), *b = each_of(other);
+    int64_t sizes[TD_MAX_DIMS];
+    const int ndim = a && b ? td_broadcast_shape(name, 2, (td_tensor *[]){a, b}, sizes) : -1;
+    if (ndim < 0)
+        return NULL;
+    const td_dtype dtype = (td_dtype)a->dtype;
+    const bool alike = ndim == a->ndim && !memcmp(sizes, a->sizes, sizeof *sizes * (size_t)ndim);
+    TD_AUTO td_tensor *to = alike && td_has_channels_last(a) ? td_empty_like(a, TD_DTYPE_NONE, TD_DEVICE_NONE, TD_PRESERVE_FORMAT)
+                            : td_tensor_new(ndim, sizes, dtype, a->device);
+    if (!to || td_iterate(1, 2, (td_tensor *[]){to, a, b}, (td_dtype[]){dtype, dtype, dtype}, loops[td_loops_row(dtype)], &p, 3))
+        return NULL;
+    TD_AUTO_QUANTIZER td_quantizer *q = td_quantizer_per_tensor(p.scale, p.to.zero_point);
+    return td_quantized_each(self->dtype) > 1 ? td_quantized_packed(to, q, (td_dtype)self->dtype) : td_quantized_over(to, q);
+}
+
+td_tensor *td_op__quantized_add(td_tensor *self, td_tensor *other, double scale, int64_t zero_point, bool relu)
+{
+    (void)other, (void)scale, (void)zero_point, (void)relu;
+    return td_layout_refuse("_quantized_add", self);
+}
+td_tensor *td_quantized__quantized_add(td_tensor *self, td_tensor *other, double scale, int64_t zero_point, bool relu)
+{
+    return td_is_quantized(self) && check_zero_point("quantize_tensor_per_tensor_affine", zero_point, (td_dtype)self->dtype) ? NULL
+           : combined("add", self, other, (td_affine_pair){.to = td_affine_of(scale, zero_point), .scale = scale, .relu = relu}, td_affine_loops_here()->add);
+}
+td_tensor *td_op__quantized_mul(td_tensor *self, td_tensor *other, double scale, int64_t zero_point, bool relu)
+{
+    (void)other, (void)scale, (void)zero_point, (void)relu;
+    return td_layout_refuse("_quantized_mul", self);
+}
+td_tensor *td_quantized__quantized_mul(td_tensor *self, td_tensor *other, double scale, int64_t zero_point, bool relu)
+{
+    return combined("mul", self, other, (td_affine_pair){.to = td_affine_of(scale, zero_point), .scale = scale, .relu = relu}, td_affine_loops_here()->multiply);
+}
+
 int td_op_dequantize_tensors(td_tensor_list *results, int64_t tensors_count, td_tensor *const *tensors)
 {
     if (td_tensor_list_new(results, tensors_count))

@@ -1,0 +1,142 @@
+/* Numbers to integers and back, one body of each loop compiled for every width of the machine's vectors.  All give the same bits.
+ *
+ * Of bytes, floats hold an integer with and without its zero point exactly, so a number is kept within the dtype before it is rounded; of 32
+ * bits doubles do.  Comparisons are written so that NaN goes with what is too large. */
+#include "layouts/quantized/loops.h"
+#include "base/levels.h"
+#include "base/simd.h"
+
+#include <math.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE int32_t kept(float x, float least, float most)
+{
+    x = x < most ? x : most;
+    x = x > least ? x : least;
+    return (int32_t)__builtin_rintf(x);
+}
+/* In int32 first, then moved by the zero point. */
+INLINE int32_t kept_32(float x, double zero)
+{
+    double near = __builtin_rint((double)x);
+    near = x < 2147483520.f ? near : 2147483647.;
+    near = (near > -2147483648. ? near : -2147483648.) + zero;
+    near = near < 2147483647. ? near : 2147483647.;
+    return (int32_t)(near > -2147483648. ? near : -2147483648.);
+}
+
+/* What differs between bytes and 32 bits: an integer of x, which is scaled, a number of an integer, and zero points of channels. */
+#define INTEGER_BYTE(x, zero, least, most)  (kept(x, (float)((least) - (zero)), (float)((most) - (zero))) + (int32_t)(zero))
+#define INTEGER_WIDE(x, zero, least, most)  kept_32(x, (double)(zero))
+#define CENTERED_BYTE(q, zero) ((float)(q) - (float)(zero))
+#define CENTERED_WIDE(q, zero) (float)((double)(q) - (double)(zero))
+
+#define ZERO_BYTE float
+#define ZERO_WIDE double
+
+#define BODIES(name, T, SIZE, least, most)                                                              \
+    INLINE void quantize_##name(int64_t n, char *const *ptrs, const void *params)                       \
+    {                                                                                                   \
+        const td_affine a = *(const td_affine *)params;                                                 \
+        T *to = (T *)ptrs[0];                                                                           \
+        const float *x = (const float *)ptrs[1];                                                        \
+        _Pragma("omp simd")                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                                 \
+            to[i] = (T)INTEGER_##SIZE(x[i] * a.inverse, a.zero_point, least, most);                     \
+    }                                                                                                   \
+    INLINE void quantize_channels_##name(int64_t n, char *const *ptrs, const void *params)              \
+    {                                                                                                   \
+        (void)params;                                                                                   \
+        T *to = (T *)ptrs[0];                                                                           \
+        const float *x = (const float *)ptrs[1], *inverse = (const float *)ptrs[2];                     \
+        const ZERO_##SIZE *zero = (const ZERO_##SIZE *)ptrs[3];                                                   \
+        _Pragma("omp simd")                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                                 \
+            to[i] = (T)INTEGER_##SIZE(x[i] * inverse[i], zero[i], least, most);                         \
+    }                                                                                                   \
+    INLINE void dequantize_##name(int64_t n, char *const *ptrs, const void *params)                     \
+    {                                                                                                   \
+        const td_affine a = *(const td_affine *)params;                                                 \
+        float *to = (float *)ptrs[0];                                                                   \
+        const T *q = (const T *)ptrs[1];                                                                \
+        _Pragma("omp simd")                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                                 \
+            to[i] = a.scale * CENTERED_##SIZE(q[i], a.zero_point);                                      \
+    }                                                                                                   \
+    INLINE void dequantize_channels_##name(int64_t n, char *const *ptrs, const void *params)            \
+    {                                                                                                   \
+        (void)params;                                                                                   \
+        float *to = (float *)ptrs[0];                                                                   \
+        const T *q = (const T *)ptrs[1];                                                                \
+        const float *scale = (const float *)ptrs[2];                                                    \
+        const ZERO_##SIZE *zero = (const ZERO_##SIZE *)ptrs[3];                                                   \
+        _Pragma("omp simd")                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                                 \
+            to[i] = scale[i] * CENTERED_##SIZE(q[i], zero[i]);                                          \
+    }                                                                                                   \
+    INLINE void fused_##name(int64_t n, char *const *ptrs, const void *params)                          \
+    {                                                                                                   \
+        const td_affine a = *(const td_affine *)params;                                                 \
+        const float shift = -a.scale * (float)a.zero_point;                                             \
+        float *to = (float *)ptrs[0];                                                                   \
+        const T *q = (const T *)ptrs[1];                                                                \
+        _Pragma("omp simd")                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                                 \
+            to[i] = __builtin_fmaf(a.scale, (float)q[i], shift);                                        \
+    }                                                                                                   \
+    INLINE void add_##name(int64_t n, char *const *ptrs, const void *params)                            \
+    {                                                                                                   \
+        const td_affine_pair p = *(const td_affine_pair *)params;                                       \
+        const float shift_a = -p.a.scale * (float)p.a.zero_point, shift_b = -p.b.scale * (float)p.b.zero_point; \
+        const float floor = p.relu ? 0 : -INFINITY;                                                     \
+        T *to = (T *)ptrs[0];                                                                           \
+        const T *a = (const T *)ptrs[1], *b = (const T *)ptrs[2];                                       \
+        _Pragma("omp simd")                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                               \
+            float sum = __builtin_fmaf(p.a.scale, (float)a[i], shift_a) + __builtin_fmaf(p.b.scale, (float)b[i], shift_b); \
+            sum = sum < floor ? floor : sum;                                                            \
+            to[i] = (T)INTEGER_##SIZE(sum * p.to.inverse, p.to.zero_point, least, most);                \
+        }                                                                                               \
+    }                                                                                                   \
+    INLINE void multiply_##name(int64_t n, char *const *ptrs, const void *params)                       \
+    {                                                                                                   \
+        const td_affine_pair p = *(const td_affine_pair *)params;                                       \
+        const float zero_a = (float)p.a.zero_point, zero_b = (float)p.b.zero_point;                     \
+        const ZERO_##SIZE zero = (ZERO_##SIZE)p.to.zero_point, low = p.relu ? zero : (least), high = (most);   \
+        T *to = (T *)ptrs[0];                                                                           \
+        const T *a = (const T *)ptrs[1], *b = (const T *)ptrs[2];                                       \
+        _Pragma("omp simd")                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                               \
+            ZERO_##SIZE product = __builtin_rintf(((float)a[i] - zero_a) * ((float)b[i] - zero_b) * p.factor); \
+            product += zero;                                                                            \
+            product = product < low ? low : product;                                                    \
+            to[i] = (T)(int32_t)(product > high ? high : product);                                      \
+        }                                                                                               \
+    }
+BODIES(i8, int8_t, BYTE, -128, 127)
+BODIES(u8, uint8_t, BYTE, 0, 255)
+BODIES(i32, int32_t, WIDE, INT32_MIN, INT32_MAX)
+
+#define FOR_LEVEL(body, name, level, target) \
+    target static void body##_##name##_##level(int64_t n, char *const *ptrs, const void *params) { body##_##name(n, ptrs, params); }
+#define FOR_ROWS(body, level, target) \
+    FOR_LEVEL(body, i8, level, target) FOR_LEVEL(body, u8, level, target) FOR_LEVEL(body, i32, level, target)
+#define ROWS(body, level) .body = {body##_i8_##level, body##_u8_##level, body##_i32_##level}
+#define LEVEL(level, target)                                                                            \
+    FOR_ROWS(quantize, level, target) FOR_ROWS(quantize_channels, level, target)                        \
+    FOR_ROWS(dequantize, level, target) FOR_ROWS(dequantize_channels, level, target)                    \
+    FOR_ROWS(fused, level, target) FOR_ROWS(add, level, target) FOR_ROWS(multiply, level, target)       \
+    static const td_affine_loops loops_##level = {ROWS(quantize, level), ROWS(quantize_channels, level), ROWS(dequantize, level), \
+                                                  ROWS(dequantize_channels, level), ROWS(fused, level), ROWS(add, level), ROWS(multiply, level)};
+LEVEL(any, )
+#ifdef TD_FOR_V4
+LEVEL(v3, TD_FOR_V3)
+LEVEL(v4, TD_FOR_V4)
+const td_affine_loops *td_affine_loops_here(void)
+{
+    return td_cpu_isa() >= TD_V4 ? &loops_v4 : td_cpu_isa() >= TD_V3 ? &loops_v3 : &loops_any;
+}
+#else
+const td_affine_loops *td_affine_loops_here(void) { return &loops_any; }
+#endif
