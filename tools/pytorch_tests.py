@@ -11,6 +11,7 @@ counted and not run. Results are kept in --out, a line a test; PyTorch's are not
 import argparse
 import builtins
 import collections
+import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -72,6 +73,9 @@ NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_d
          "fx.experimental.symbolic_shapes.is_nested_int": lambda size: isinstance(size, sys.modules["torch"].SymInt),
          "fx.experimental.symbolic_shapes.ShapeEnv": lambda **kwargs: None,          # FakeTensorMode takes sizes as they are without
          "_C._jit_get_schemas_for_operator": lambda name: [op._schema for op in _overloads(name)],
+         "distributed._local_tensor.maybe_run_for_local_tensor": lambda function: function,
+         "distributed._local_tensor.maybe_disable_local_tensor_mode": contextlib.nullcontext,
+         "_utils_internal.TEST_MASTER_ADDR": "127.0.0.1", "_utils_internal.TEST_MASTER_PORT": 29500,
          "_C._storage_id": lambda x: x.untyped_storage()._cdata,
          "_prims_common.corresponding_complex_dtype": lambda dtype: dtype.to_complex(),
          "_export.wrappers.mark_subclass_constructor_exportable_experimental": lambda constructor: constructor,
@@ -146,6 +150,14 @@ def _run_without_mkl(module):
     module.TEST_MKL = True
 
 
+def _fork(module):
+    """Processes of tests are forked from one that has imported all, if --fork is given: starting many takes a fraction of the time."""
+    def start(self):
+        self._start_processes(sys.modules["torch"].multiprocessing.get_context("fork").Process)
+    if json.loads(os.environ[_ENVIRONMENT])["fork"]:
+        module.MultiProcessTestCase._spawn_processes = start
+
+
 def _name_errors(module):
     """The error of torch.library.opcheck is the library's."""
     module.OpCheckError = sys.modules["torch"].library.OpCheckError
@@ -182,7 +194,7 @@ class InternalFinder:
         folder = os.path.join(self._folder, *name.split(".")[2:-1])
         spec = importlib.machinery.PathFinder.find_spec(name, [folder])
         change = {"core": _find_stand_ins, "generate_tests": _name_errors, "jit_utils": _clear_nothing, "common_utils": _change_utilities,
-                  "common_device_type": _allow_empty_lists}.get(name.rpartition(".")[2])
+                  "common_device_type": _allow_empty_lists, "common_distributed": _fork}.get(name.rpartition(".")[2])
         if change is not None:
             execute = spec.loader.exec_module
 
@@ -272,6 +284,7 @@ def prepare():
         sys.meta_path.insert(0, InternalFinder(about["internal"]))
         for name in [name for name in sys.modules if name.startswith("torch.testing._internal")]:
             del sys.modules[name]
+        _stand_in_for("torch.distributed._local_tensor")
         for name in (*CALLED, *NAMED):
             place, _, last = ("torch." + name).rpartition(".")
             try:
@@ -399,6 +412,8 @@ def run_tests(arguments):
         _allow_empty_lists(importlib.import_module("torch.testing._internal.common_device_type"))
     if "/quantization/" in path and json.loads(os.environ[_ENVIRONMENT])["library"] == "tede":
         _save_as_pickles(importlib.import_module("torch"))
+    if json.loads(os.environ[_ENVIRONMENT])["library"] == "torch" and "common_distributed" in pathlib.Path(path).read_text():
+        _fork(importlib.import_module("torch.testing._internal.common_distributed"))
     module = _import(path)
     common = sys.modules.get("torch.testing._internal.common_utils")
     if common is not None:
@@ -446,7 +461,7 @@ def _run_file(file, library, options, folder):
         out.unlink(missing_ok=True)
     path = options.tests / file
     env = dict(os.environ, PYTORCH_TEST_WITH_SLOW="0", **{_ENVIRONMENT: json.dumps(
-        {"library": library, "internal": str(options.internal), "tests": str(options.tests)})})
+        {"library": library, "internal": str(options.internal), "tests": str(options.tests), "fork": options.fork})})
     env["PYTHONPATH"] = os.pathsep.join([folder, str(path.parent), str(options.tests), env.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     if library == "torch":
         env["PYTHONPATH"] += os.pathsep + str(options.internal)
@@ -512,6 +527,7 @@ def main():
     parser.add_argument("-k", action="append", default=[], help="a regular expression that a test's name has to contain")
     parser.add_argument("--every", type=int, default=1, help="only one test in n, on average")
     parser.add_argument("--timeout", type=int, default=60, help="seconds a test may take")
+    parser.add_argument("--fork", action="store_true", help="tests of many processes fork them; by default each is a new interpreter")
     parser.add_argument("--only", choices=["tede", "torch"])
     parser.add_argument("--everything", action="store_true", help="also tests out of scope")
     parser.add_argument("--again", action="store_true", help="run PyTorch again, too")
