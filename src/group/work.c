@@ -115,8 +115,8 @@ static int look(td_work *work, int64_t now)
     if (failed)
         return td_error(TD_E_RUNTIME, "%s: group '%s' has failed: %s", name, group->name, failed);
     if (now >= work->deadline)
-        return td_error(TD_E_RUNTIME, "Timed out waiting %lldms for %s operation to complete%s (group '%s', rank %d of %d)",
-                        (long long)((work->deadline - work->began) / MS), name, peer(work, with, sizeof with), group->name, group->rank, group->size);
+        return td_error(TD_E_RUNTIME, "group '%s', rank %d of %d: Timed out waiting %lldms for %s operation to complete%s", group->name, group->rank,
+                        group->size, (long long)((work->deadline - work->began) / MS), name, peer(work, with, sizeof with));
     if (now - work->asked < ASK_GONE * MS || !group->engine->gone)
         return 0;
     work->asked = now;

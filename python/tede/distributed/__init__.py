@@ -10,8 +10,8 @@ from tede.distributed._group import Backend as _Backend, Work as _Work, _make_nc
 from tede.distributed._stores import *  # noqa: F403
 from tede.distributed.distributed_c10d import *  # noqa: F403
 from tede.distributed.distributed_c10d import (  # noqa: F401
-    _all_gather_base, _coalescing_manager, _CoalescingManager, _rank_not_in_group, _reduce_scatter_base, _time_estimator, set_debug_level,
-    set_debug_level_from_env)
+    _all_gather_base, _coalescing_manager, _CoalescingManager, _create_process_group_wrapper, _rank_not_in_group, _reduce_scatter_base, _time_estimator,
+    set_debug_level, set_debug_level_from_env)
 from tede.distributed._reducer import (  # noqa: F401
     _DEFAULT_FIRST_BUCKET_BYTES, BuiltinCommHookType, GradBucket, Logger, Reducer, _broadcast_coalesced, _compute_bucket_assignment_by_size,
     _register_builtin_comm_hook, _register_comm_hook, _verify_params_across_processes)

@@ -2,10 +2,35 @@
 
 Callbacks of a work's own future run on whichever thread sees the work's end, at a time of its own on each rank. Where they start
 collectives, the ranks would call those in different orders, and wait for ever. A reducer waits for the futures of its buckets in
-order, so what runs then runs in one order everywhere."""
+order, so what runs then runs in one order everywhere: while a hook runs, or what it has put off, the futures of works are these."""
+import contextlib
+import threading
+
 from tede.futures import Future
 
-__all__ = ["Chain", "reduced"]
+__all__ = ["Chain", "future_of", "in_hook", "reduced"]
+
+
+class _Where(threading.local):
+    in_hook = False
+
+
+_where = _Where()
+
+
+@contextlib.contextmanager
+def in_hook():
+    """On this thread futures of works are chains."""
+    before, _where.in_hook = _where.in_hook, True
+    try:
+        yield
+    finally:
+        _where.in_hook = before
+
+
+def future_of(work, make):
+    """make(), the future of a work, or a chain that begins with it."""
+    return Chain(work.result, make) if _where.in_hook else make()
 
 
 class Chain(Future):
@@ -19,7 +44,9 @@ class Chain(Future):
         compute, self._compute = self._compute, None
         if compute is not None:
             try:
-                self.set_result(compute())
+                with in_hook():
+                    result = compute()
+                self.set_result(result)
             except Exception as error:
                 self.set_exception(error)
         return super().wait()

@@ -295,10 +295,16 @@ def _resolve_group_name(group, tag=""):
 
 
 def _expand_group(group, tag=""):
-    """(tag, ranks, size)."""
+    """(tag, ranks, size): of lists what they say, of a group its own tag unless another one is given."""
+    if isinstance(group, list):
+        if not group or not isinstance(group[0], list):
+            return tag, group, len(group)
+        if len({len(ranks) for ranks in group}) != 1:
+            raise ValueError("group sizes must be identical")
+        return tag, [rank for ranks in group for rank in ranks], len(group[0])
     pg = _resolve_group(group, tag)
     ranks = c10d.get_process_group_ranks(pg)
-    return tag, ranks, len(ranks)
+    return tag or c10d._get_group_tag(pg), ranks, len(ranks)
 
 
 def _size_of(group, tag):

@@ -4,13 +4,17 @@ What moves the numbers is an engine of the core (`tede._C._Group`, include/tede/
 do, and calls it; it is what "gloo", "mpi" and "nccl" stand for."""
 import enum
 import os
+import threading
 from datetime import timedelta
 
 import tede
+from tede.distributed import _chain
 from tede.distributed.constants import default_pg_timeout
 from tede.futures import Future
+from tede.profiler._listen import running
 
 (_ALL_REDUCE, _BROADCAST, _REDUCE, _ALL_GATHER, _GATHER, _SCATTER, _REDUCE_SCATTER, _ALL_TO_ALL, _SEND, _RECV, _BARRIER) = range(11)
+_NAMES = ("all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send", "recv", "barrier")     # in profiles
 
 
 # ---- reductions ------------------------------------------------------------------------------------------------------
@@ -20,18 +24,28 @@ class RedOpType(enum.IntEnum):
 
     __str__ = __repr__ = lambda self: f"<RedOpType.{self.name}: {self.value}>"
     __format__ = lambda self, spec: format(str(self), spec)
+    __hash__ = enum.IntEnum.__hash__
+    op = property(lambda self: self)            # of options' reduceOp, whichever of the two it is
+
+    def __eq__(self, other):            # a ReduceOp is equal to one of these, but not the other way round
+        return type(other) is not ReduceOp and int.__eq__(self, other)
 
 
-class ReduceOp:
+class _ReduceOpMeta(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, RedOpType) or type.__instancecheck__(cls, value)
+
+
+class ReduceOp(metaclass=_ReduceOpMeta):
     """How what the ranks have is put together. PREMUL_SUM multiplies by `factor` first."""
     RedOpType = RedOpType
     __slots__ = ("op", "factor")
 
     def __init__(self, op=RedOpType.SUM, factor=None):
-        self.op, self.factor = RedOpType(op.op if isinstance(op, ReduceOp) else op), factor
+        self.op, self.factor = RedOpType(getattr(op, "op", op)), factor
 
     def __eq__(self, other):
-        return isinstance(other, (ReduceOp, RedOpType)) and self.op == getattr(other, "op", other)
+        return isinstance(other, ReduceOp) and self.op is getattr(other, "op", other)
 
     def __hash__(self):
         return hash(self.op)
@@ -62,7 +76,7 @@ def _make_nccl_premul_sum(factor):
 
 def _reduction(op):
     """(number, factor) of a reduction."""
-    if isinstance(op, ReduceOp):
+    if type(op) is ReduceOp:
         factor = op.factor
         return int(op.op), 1.0 if factor is None else float(factor)
     return int(op), 1.0
@@ -211,16 +225,25 @@ class _WorkFuture(Future):
 
 class EngineWork(Work):
     """Work of an engine. `finish` is called once, when it is done, before anybody sees that."""
-    __slots__ = ("_work", "_results", "_finish", "_future", "_error", "_done")
+    __slots__ = ("_work", "_results", "_finish", "_future", "_error", "_done", "_lock")
 
     def __init__(self, work, results, finish=None):
         self._work, self._results, self._finish, self._future, self._error, self._done = work, results, finish, None, None, False
+        self._lock = None if finish is None else threading.Lock()
 
     def _end(self):
-        finish, self._finish = self._finish, None
-        if finish is not None:
-            finish()
-        self._done = True
+        """Several threads may see the end: `finish` is over before any of them goes on."""
+        if self._lock is None:
+            self._done = True
+            return
+        with self._lock:
+            finish, self._finish = self._finish, None
+            if finish is not None:
+                try:
+                    finish()
+                except Exception as error:
+                    self._error = error
+            self._done = self._error is None
 
     def wait(self, timeout=None):
         if self._done:
@@ -233,6 +256,8 @@ class EngineWork(Work):
             self._fail(error)
             raise
         self._end()
+        if self._error is not None:
+            raise self._error
         return True
 
     def _fail(self, error):
@@ -270,6 +295,9 @@ class EngineWork(Work):
         return self._results
 
     def get_future(self):
+        return _chain.future_of(self, self._get_future)
+
+    def _get_future(self):
         if self._future is None:
             self._future = future = _WorkFuture(self)
 
@@ -336,6 +364,9 @@ class ManyWork(Work):
         return self._results
 
     def get_future(self):
+        return _chain.future_of(self, self._get_future)
+
+    def _get_future(self):
         future, left = _WorkFuture(self), [len(self._works)]
 
         def one_done(_):
@@ -367,6 +398,14 @@ class BackendOptions:
 
     def __init__(self, backend="undefined", timeout=default_pg_timeout):
         self.backend, self._timeout, self.group_name, self.global_ranks_in_group = backend, timeout, "", []
+
+    @property
+    def _timeout(self):
+        return self._time
+
+    @_timeout.setter
+    def _timeout(self, timeout):        # seconds are understood, too
+        self._time = timeout if isinstance(timeout, timedelta) else timedelta(seconds=timeout)
 
 
 def _unsupported(name):
@@ -453,18 +492,27 @@ def _flat(lists):
     return lists[0] if lists and isinstance(lists[0], (list, tuple)) else lists
 
 
-def _same_kind(name, tensors, first):
+def _same_layout(name, tensors, layout):
     for i, tensor in enumerate(tensors):
-        if tensor.layout is not tede.strided:
-            raise ValueError(f"{name}: invalid tensor layout at index {i} (expected dense)")
+        if tensor.layout is not layout:
+            raise RuntimeError(f"{name}: invalid tensor layout at index {i} (expected {layout}, got {tensor.layout})")
+
+
+def _same_kind(name, tensors, first):
+    _same_layout(name, tensors, tede.strided)
+    _same_type(name, tensors, first)
+
+
+def _same_type(name, tensors, first):
+    for i, tensor in enumerate(tensors):
         if tensor.dtype is not first.dtype:
-            raise ValueError(f"{name}: invalid tensor type at index {i} (expected {first.type()}, got {tensor.type()})")
+            raise RuntimeError(f"{name}: invalid tensor type at index {i} (expected {first.type()}, got {tensor.type()})")
 
 
 def _same_sizes(name, tensors, first):
     for i, tensor in enumerate(tensors):
         if tensor.shape != first.shape:
-            raise ValueError(f"{name}: invalid tensor size at index {i} (expected {tuple(first.shape)}, got {tuple(tensor.shape)})")
+            raise RuntimeError(f"{name}: invalid tensor size at index {i} (expected {tuple(first.shape)}, got {tuple(tensor.shape)})")
 
 
 def _plain(tensor):
@@ -493,7 +541,7 @@ class EngineBackend(Backend):
         self._engine, self._title = group, title
         self._options = options or BackendOptions(title, timedelta(seconds=group.timeout))
         self._timeout = timedelta(seconds=group.timeout)
-        self._coalesced = None
+        self._going, self._keeps_order = [], title != "nccl"
 
     def name(self):
         return self._title
@@ -508,7 +556,8 @@ class EngineBackend(Backend):
         return False
 
     def set_timeout(self, timeout):
-        self._timeout, self._engine.timeout = timeout, _seconds(timeout)
+        self._timeout = self._options._timeout = timeout
+        self._engine.timeout = _seconds(timeout)
 
     _set_default_timeout = set_timeout
 
@@ -518,12 +567,36 @@ class EngineBackend(Backend):
     def _call(self, name):
         return f"ProcessGroup{self._title.capitalize()}::{name}"
 
-    def _start(self, kind, read, written, opts, results, finish=None, reduction=None, root=0, tag=0):
+    def _start(self, kind, read, written, opts, results, finish=None, reduction=None, root=0, tag=0, operands=None):
+        """Begin a call of the engine. `operands` are what profiles say of it, where that isn't what is read; with none it isn't in them."""
         number, factor = (0, 1.0) if reduction is None else self._check_reduction(reduction)
         self._sequence += 1
+        if finish is not None and tede.is_inference_mode_enabled():        # the thread that sees the end isn't in that mode
+            finish = tede.inference_mode()(finish)
+        if getattr(running, "listener", None) is not None and operands != ():
+            finish = self._profiled(kind, operands or read or written, finish, root)
         work = self._engine.start(kind, read, written, number, factor, root, tag, _seconds(opts.timeout) if opts is not None else 0,
                                   opts is None or opts.asyncOp)
-        return EngineWork(work, results, finish)
+        work = EngineWork(work, results, finish)
+        if self._keeps_order and kind < _SEND and (opts is None or opts.asyncOp):
+            self._note(work)
+        return work
+
+    def _profiled(self, kind, operands, finish, root):
+        name = f"{self._title}:{_NAMES[kind]}" if kind != _RECV or root >= 0 else f"{self._title}:recvAnySource"
+        end = running.listener.beside(name, [list(x.shape) for x in operands])
+
+        def ended():
+            end()
+            if finish is not None:
+                finish()
+        return ended
+
+    def _note(self, work):
+        """A barrier is over when what was begun before it is; streams see to that themselves."""
+        if len(self._going) >= 16:
+            self._going = [other for other in self._going if not other.is_completed()]
+        self._going.append(work)
 
     def _check_reduction(self, op):
         number, factor = _reduction(op)
@@ -533,11 +606,11 @@ class EngineBackend(Backend):
 
     def _root(self, name, root):
         if not 0 <= root < self._size:
-            raise ValueError(f"{self._call(name)}: invalid root rank: {root}")
+            raise RuntimeError(f"{self._call(name)}: invalid root rank: {root}")
 
     def _single(self, name, tensors, what="tensor list"):
         if len(tensors) != 1:
-            raise ValueError(f"{self._call(name)}: requires a single-element {what}")
+            raise RuntimeError(f"{self._call(name)}: requires a single-element {what}")
         return tensors[0]
 
     # ---- the same on all ranks
@@ -550,13 +623,12 @@ class EngineBackend(Backend):
             return self._start(_ALL_REDUCE, tensors, tensors, opts, tensors, None, op)
         name = self._call("allreduce")
         if not tensors:
-            raise ValueError(f"{name}: requires non-empty tensor list")
-        if any(tensor.layout is not tensors[0].layout for tensor in tensors):
-            raise ValueError(f"{name}: tensors must have the same layout")
+            raise RuntimeError(f"{name}: requires non-empty tensor list")
+        _same_layout(name, tensors, tensors[0].layout)
+        _same_type(name, tensors, tensors[0])
+        _same_sizes(name, tensors, tensors[0])
         if tensors[0].layout is not tede.strided:
             return self._allreduce_sparse(tensors, op, opts)
-        _same_kind(name, tensors, tensors[0])
-        _same_sizes(name, tensors, tensors[0])
         return self._allreduce_several(tensors, op, opts)
 
     def _allreduce_several(self, tensors, op, opts):
@@ -575,9 +647,9 @@ class EngineBackend(Backend):
     def _allreduce_sparse(self, tensors, op, opts):
         name = self._call("allreduce")
         if tensors[0].layout is not tede.sparse_coo:
-            raise ValueError(f"{name}: unsupported layout")
+            raise RuntimeError(f"{name}: unsupported layout")
         if _reduction(op)[0] != RedOpType.SUM:
-            raise ValueError(f"{name}: unsupported reduction operation (allreduce of sparse tensors only works with ReduceOp.SUM)")
+            raise RuntimeError(f"{name}: unsupported reduction operation (allreduce of sparse tensors only works with ReduceOp.SUM)")
         if len(tensors) != 1:
             total = tensors[0]
             for tensor in tensors[1:]:
@@ -588,7 +660,7 @@ class EngineBackend(Backend):
         self.allgather([counts], [head]).wait()
         for other in counts:
             if other[1:].tolist() != head[1:].tolist():
-                raise ValueError(f"{name}: sizes do not match")
+                raise RuntimeError(f"{name}: sizes do not match")
         ranks = [int(other[0]) for other in counts]
         indices = [tede.empty(mine.sparse_dim(), n, dtype=tede.int64) for n in ranks]
         values = [tede.empty(n, *mine.values().shape[1:], dtype=mine.dtype) for n in ranks]
@@ -604,15 +676,15 @@ class EngineBackend(Backend):
     def allreduce_coalesced(self, tensors, opts=None):
         name = self._call("allreduce_coalesced")
         if not tensors:
-            raise ValueError(f"{name}: requires non-empty tensor list")
-        for i, tensor in enumerate(tensors):
-            if tensor.layout is not tede.strided:
-                raise ValueError(f"{name}: tensor layout must be dense, not sparse (index {i})")
-            if tensor.dtype is not tensors[0].dtype:
-                raise ValueError(f"{name}: tensors must all have the same type")
+            raise RuntimeError(f"{name}: requires non-empty tensor list")
+        _same_layout(name, tensors, tensors[0].layout)
+        if any(tensor.dtype is not tensors[0].dtype for tensor in tensors):
+            raise RuntimeError(f"{name}: tensors must all have the same type")
+        if tensors[0].layout is not tede.strided:
+            raise RuntimeError(f"{name}: unsupported layout")
         op = opts.reduceOp if opts is not None else RedOpType.SUM
         flat = _flatten(tensors)
-        return self._start(_ALL_REDUCE, [flat], [flat], opts, tensors, lambda: _unflatten(flat, tensors), op)
+        return self._start(_ALL_REDUCE, [flat], [flat], opts, tensors, lambda: _unflatten(flat, tensors), op, operands=tensors)
 
     def broadcast(self, tensors, opts=None, root=None):
         tensors = [tensors] if isinstance(tensors, tede.Tensor) else tensors
@@ -621,14 +693,12 @@ class EngineBackend(Backend):
         root = opts.rootRank if opts is not None else root or 0
         name = "broadcast"
         self._root(name, root)
-        if not tensors:
-            raise ValueError(f"{self._call(name)}: requires non-empty tensor list")
         which = opts.rootTensor if opts is not None else 0
         if not 0 <= which < len(tensors):
-            raise ValueError(f"{self._call(name)}: invalid root tensor: {which}")
+            raise RuntimeError(f"{self._call(name)}: invalid root tensor: {which}")
         if len(tensors) == 1:
             if tensors[0].layout is not tede.strided:
-                raise ValueError(f"{self._call(name)}: only supports dense tensors")
+                raise RuntimeError(f"{self._call(name)}: only supports dense tensors")
             return self._start(_BROADCAST, (), tensors, opts, tensors, None, None, root)
         _same_kind(self._call(name), tensors, tensors[0])
         _same_sizes(self._call(name), tensors, tensors[0])
@@ -645,6 +715,8 @@ class EngineBackend(Backend):
             root, op, opts = opts, root, None
         root, op = (opts.rootRank, opts.reduceOp) if opts is not None else (root or 0, op or RedOpType.SUM)
         self._root("reduce", root)
+        if opts is not None and opts.rootTensor != 0:
+            raise RuntimeError(f"{self._call('reduce')}: invalid root tensor: {opts.rootTensor}")
         self._single("reduce", tensors)
         return self._start(_REDUCE, tensors, tensors if root == self._rank else (), opts, tensors, None, op, root)
 
@@ -653,14 +725,17 @@ class EngineBackend(Backend):
             outputs, inputs = [outputs], [inputs]
         name = self._call("allgather")
         if not inputs:
-            raise ValueError(f"{name}: requires non-empty input tensor list")
+            raise RuntimeError(f"{name}: requires non-empty input tensor list")
         if len(outputs) != len(inputs):
-            raise ValueError(f"{name}: requires input/output tensor lists to have the same length")
+            raise RuntimeError(f"{name}: requires input/output tensor lists to have the same length")
         for i, some in enumerate(outputs):
             if len(some) != self._size * len(inputs):
-                raise ValueError(f"{name}: invalid output tensor list at index {i} (expected length {self._size * len(inputs)}, got {len(some)})")
+                raise RuntimeError(f"{name}: invalid output tensor list at index {i} (expected length {self._size * len(inputs)}, got {len(some)})")
             _same_kind(name, some, inputs[0])
+            if self._title != "nccl":
+                _same_sizes(name, some, inputs[0])
         _same_kind(name, inputs, inputs[0])
+        _same_sizes(name, inputs, inputs[0])
         if len(inputs) == 1:
             return self._start(_ALL_GATHER, [_plain(inputs[0])], outputs[0], opts, outputs[0])
         flat = _flatten(inputs)
@@ -669,13 +744,13 @@ class EngineBackend(Backend):
         def finish():
             for some in outputs:
                 _unflatten(tede.cat(parts), some)
-        return self._start(_ALL_GATHER, [flat], parts, opts, outputs[0], finish)
+        return self._start(_ALL_GATHER, [flat], parts, opts, outputs, finish, operands=inputs)
 
     def _allgather_base(self, output, input, opts=None):
         if output.numel() != input.numel() * self._size:
-            raise ValueError("output tensor size must be equal to world_size times input tensor size")
+            raise RuntimeError("output tensor size must be equal to world_size times input tensor size")
         if output.dtype is not input.dtype:
-            raise ValueError("output tensor must have the same type as input tensor")
+            raise RuntimeError("output tensor must have the same type as input tensor")
         parts, finish = self._parts(output, None)
         return self._start(_ALL_GATHER, [_plain(input)], parts, opts, [output], finish)
 
@@ -696,23 +771,24 @@ class EngineBackend(Backend):
     def allgather_coalesced(self, outputs, inputs, opts=None):
         name = self._call("allgather_coalesced")
         if not inputs:
-            raise ValueError(f"{name}: requires non-empty input tensor list")
+            raise RuntimeError(f"{name}: requires non-empty input tensor list")
         if len(outputs) != self._size:
-            raise ValueError(f"{name}: output lists should be equal to world size")
+            raise RuntimeError(f"{name}: output lists should be equal to world size")
         for some in outputs:
             if len(some) != len(inputs):
-                raise ValueError(f"{name}: invalid output size: (expected length {len(inputs)}, got {len(some)})")
+                raise RuntimeError(f"{name}: invalid output size: (expected length {len(inputs)}, got {len(some)})")
             for i, (output, input) in enumerate(zip(some, inputs)):
                 if output.shape != input.shape:
-                    raise ValueError(f"{name}: invalid size of output tensor at index {i} (expected length {input.shape}, got {output.shape})")
+                    raise RuntimeError(f"{name}: invalid size of output tensor at index {i} (expected length {input.shape}, got {output.shape})")
                 if output.dtype is not input.dtype:
-                    raise ValueError(f"{name}: invalid tensor type at index {i}")
-        works = [self._start(_ALL_GATHER, [_plain(input)], [some[i] for some in outputs], opts, ()) for i, input in enumerate(inputs)]
+                    raise RuntimeError(f"{name}: invalid tensor type at index {i}")
+        works = [self._start(_ALL_GATHER, [_plain(input)], [some[i] for some in outputs], opts, (), operands=() if i else inputs)
+                 for i, input in enumerate(inputs)]
         return ManyWork(works, [tensor for some in outputs for tensor in some])
 
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
         if len(outputs) != len(inputs):
-            raise ValueError(f"{self._call('allgather_into_tensor_coalesced')}: requires input/output tensor lists to have the same length")
+            raise RuntimeError(f"{self._call('allgather_into_tensor_coalesced')}: requires input/output tensor lists to have the same length")
         return ManyWork([self._allgather_base(output, input, opts) for output, input in zip(outputs, inputs)], outputs)
 
     def gather(self, outputs, inputs, opts=None, root=None):
@@ -726,12 +802,12 @@ class EngineBackend(Backend):
         self._single("gather", inputs, "input tensor list")
         if root != self._rank:
             if outputs and outputs[0]:
-                raise ValueError(f"{name}: requires empty output on non-root")
+                raise RuntimeError(f"{name}: requires empty output on non-root")
             return self._start(_GATHER, [_plain(inputs[0])], (), opts, [], None, None, root)
         if len(outputs) != 1:
-            raise ValueError(f"{name}: requires a single-element output list containing a list with {self._size} tensors")
+            raise RuntimeError(f"{name}: requires a single-element output list containing a list with {self._size} tensors")
         if len(outputs[0]) != self._size:
-            raise ValueError(f"{name}: Incorrect output list size {len(outputs[0])}. Output list size should be {self._size}, same as size of the process group.")
+            raise RuntimeError(f"{name}: Incorrect output list size {len(outputs[0])}. Output list size should be {self._size}, same as size of the process group.")
         _same_kind(name, outputs[0], inputs[0])
         _same_sizes(name, outputs[0], inputs[0])
         return self._start(_GATHER, [_plain(inputs[0])], outputs[0], opts, outputs[0], None, None, root)
@@ -747,12 +823,12 @@ class EngineBackend(Backend):
         output = self._single("scatter", outputs, "output tensor list")
         if root != self._rank:
             if inputs and inputs[0]:
-                raise ValueError(f"{name}: requires empty input on non-root")
+                raise RuntimeError(f"{name}: requires empty input on non-root")
             return self._start(_SCATTER, (), outputs, opts, outputs, None, None, root)
         if len(inputs) != 1:
-            raise ValueError(f"{name}: requires a single-element input list containing a list with {self._size} tensors")
+            raise RuntimeError(f"{name}: requires a single-element input list containing a list with {self._size} tensors")
         if len(inputs[0]) != self._size:
-            raise ValueError(f"{name}: Incorrect input list size {len(inputs[0])}. Input list size should be {self._size}, same as size of the process group.")
+            raise RuntimeError(f"{name}: Incorrect input list size {len(inputs[0])}. Input list size should be {self._size}, same as size of the process group.")
         _same_kind(name, inputs[0], output)
         _same_sizes(name, inputs[0], output)
         return self._start(_SCATTER, [_plain(tensor) for tensor in inputs[0]], outputs, opts, outputs, None, None, root)
@@ -766,42 +842,47 @@ class EngineBackend(Backend):
         output = self._single("reduce_scatter", outputs, "output tensor list")
         parts = self._single("reduce_scatter", inputs, "input tensor list")
         if len(parts) != self._size:
-            raise ValueError(f"{self._call('reduce_scatter')}: invalid input tensor list size, must be world size")
+            raise RuntimeError(f"{self._call('reduce_scatter')}: invalid input tensor list size, must be world size")
         _same_kind(self._call("reduce_scatter"), parts, output)
+        if self._title != "nccl":
+            _same_sizes(self._call("reduce_scatter"), parts, output)
         return self._start(_REDUCE_SCATTER, [_plain(part) for part in parts], outputs, opts, outputs, None, op)
 
     def _reduce_scatter_base(self, output, input, opts=None):
         if input.numel() != output.numel() * self._size:
-            raise ValueError("input tensor must be the same size as output size times world size")
+            raise RuntimeError("input tensor must be the same size as output size times world size")
         if output.dtype is not input.dtype:
-            raise ValueError("input tensor must be the same type as the output tensor.")
+            raise RuntimeError("input tensor must be the same type as the output tensor.")
         parts, _ = self._parts(_plain(input), None, read=True)
-        return self._start(_REDUCE_SCATTER, parts, [output], opts, [output], None, opts.reduceOp if opts is not None else RedOpType.SUM)
+        op = opts.reduceOp if opts is not None else RedOpType.SUM
+        return self._start(_REDUCE_SCATTER, parts, [output], opts, [output], None, op, operands=[input])
 
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
         if len(outputs) != len(inputs):
-            raise ValueError(f"{self._call('reduce_scatter_tensor_coalesced')}: requires input/output tensor lists to have the same length")
+            raise RuntimeError(f"{self._call('reduce_scatter_tensor_coalesced')}: requires input/output tensor lists to have the same length")
         return ManyWork([self._reduce_scatter_base(output, input, opts) for output, input in zip(outputs, inputs)], outputs)
 
     def alltoall(self, outputs, inputs, opts=None):
         name = self._call("alltoall")
         if len(outputs) != self._size or len(inputs) != self._size:
-            raise ValueError(f"{name}: requires as many tensors as there are ranks, {self._size}, not {len(outputs)} and {len(inputs)}")
+            raise RuntimeError(f"{name}: requires as many tensors as there are ranks, {self._size}, not {len(outputs)} and {len(inputs)}")
         _same_kind(name, [*outputs, *inputs], inputs[0])
         return self._start(_ALL_TO_ALL, [_plain(input) for input in inputs], outputs, opts, outputs)
 
     def alltoall_base(self, output, input, output_splits=(), input_splits=(), opts=None):
+        if not input.is_contiguous():
+            raise ValueError("Tensors must be contiguous")
         for tensor, splits in ((output, output_splits), (input, input_splits)):
             if not splits and (tensor.shape[0] if tensor.dim() else 0) % self._size:
-                raise ValueError("Tensor's dim 0 does not divide equally across group size")
+                raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
             if splits and (len(splits) != self._size or sum(splits) != tensor.shape[0]):
-                raise ValueError("Split sizes doesn't match total dim 0 size" if len(splits) == self._size else
+                raise RuntimeError("Split sizes doesn't match total dim 0 size" if len(splits) == self._size else
                                  "Number of tensor splits not equal to group size")
         if output.dtype is not input.dtype:
-            raise ValueError("Tensors are not of the same type")
+            raise RuntimeError("Tensors are not of the same type")
         read, _ = self._parts(_plain(input), list(input_splits) or None, read=True)
         written, finish = self._parts(output, list(output_splits) or None)
-        return self._start(_ALL_TO_ALL, read, written, opts, [output], finish)
+        return self._start(_ALL_TO_ALL, read, written, opts, [output], finish, operands=[input])
 
     # ---- between two ranks
 
@@ -817,11 +898,15 @@ class EngineBackend(Backend):
         return self.recv(tensors, -1, tag)
 
     def barrier(self, opts=None):
-        return self._start(_BARRIER, (), (), opts, [])
+        before, self._going = [work for work in self._going if not work.is_completed()], []
+        work = self._start(_BARRIER, (), (), opts, [])
+        return ManyWork([*before, work]) if before else work
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
         """Rank 0 hears of each rank, and says which ones haven't come within the timeout; it answers when all have."""
         seconds = _seconds(timeout) or self._engine.timeout
+        if timeout == timedelta(0):
+            raise RuntimeError(f"[Rank {self._rank}]: Rank {self._rank} timed out in monitoredBarrier after 0 ms.")
         self._sequence += 1
         word = tede.zeros(1, dtype=tede.int64)
 
@@ -923,13 +1008,26 @@ class ProcessGroup:
     def size(self):
         return self._size_of_group
 
+    def __init_subclass__(cls, **kwargs):
+        """A class of one's own may define what a group says of itself by the names that C++ has for it."""
+        super().__init_subclass__(**kwargs)
+        defined = vars(cls)
+        for theirs, name in (("getRank", "rank"), ("getSize", "size"), ("setGroupName", "_set_group_name"), ("setGroupDesc", "_set_group_desc")):
+            if theirs in defined and name not in defined:
+                setattr(cls, name, defined[theirs])
+        for theirs, name in (("getGroupName", "group_name"), ("getGroupDesc", "group_desc")):
+            if theirs in defined and name not in defined:
+                setattr(cls, name, property(defined[theirs]))
+
+    def getBackendName(self):
+        if self._default is None:
+            return "undefined"
+        return "custom" if self._kind is BackendType.CUSTOM else self._default.getBackendName()
+
     def name(self):
-        return self._default.getBackendName() if self._default is not None else "undefined"
+        return self.getBackendName()
 
-    def _get_backend_name(self):
-        return self.name()
-
-    getBackendName = _get_backend_name
+    _get_backend_name = name
 
     def __repr__(self):
         return f"<torch.distributed.distributed_c10d.{type(self).__name__} object at {id(self):#x}>"
@@ -1009,7 +1107,8 @@ class ProcessGroup:
     def _allgather_base(self, output, input, opts=None):
         return self._of(input)._allgather_base(output, input, opts)
 
-    all_gather_single = _allgather_base
+    def all_gather_single(self, *args):             # another name; a class of one's own defines either
+        return self._allgather_base(*args)
 
     def allgather_coalesced(self, outputs, inputs, opts=None):
         return self._of(inputs).allgather_coalesced(outputs, inputs, opts)
@@ -1029,16 +1128,26 @@ class ProcessGroup:
     def _reduce_scatter_base(self, output, input, opts=None):
         return self._of(input)._reduce_scatter_base(output, input, opts)
 
-    reduce_scatter_single = _reduce_scatter_base
+    def reduce_scatter_single(self, *args):
+        return self._reduce_scatter_base(*args)
 
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
         return self._of(inputs).reduce_scatter_tensor_coalesced(outputs, inputs, opts)
+
+    def all_gather_single_coalesced(self, *args):
+        return self.allgather_into_tensor_coalesced(*args)
+
+    def reduce_scatter_single_coalesced(self, *args):
+        return self.reduce_scatter_tensor_coalesced(*args)
 
     def alltoall(self, outputs, inputs, opts=None):
         return self._of(inputs).alltoall(outputs, inputs, opts)
 
     def alltoall_base(self, output, input, output_splits, input_splits, opts=None):
         return self._of(input).alltoall_base(output, input, output_splits, input_splits, opts)
+
+    def all_to_all_single(self, *args):
+        return self.alltoall_base(*args)
 
     def send(self, tensors, to, tag):
         return self._of(tensors).send(tensors, to, tag)

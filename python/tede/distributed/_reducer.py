@@ -18,18 +18,20 @@ import sys
 import time
 import warnings
 import weakref
+from datetime import timedelta
 
 import tede
 from tede import _C
-from tede.distributed._chain import reduced
-from tede.distributed._group import ReduceOp
-from tede.distributed.distributed_c10d import get_backend, get_debug_level
+from tede.distributed._chain import in_hook, reduced
+from tede.distributed._group import AllgatherOptions, AllreduceOptions, BroadcastOptions, ProcessGroup, ReduceOp
+from tede.distributed.distributed_c10d import get_debug_level
 from tede.futures import Future
 
 __all__ = ["BuiltinCommHookType", "GradBucket", "Logger", "Reducer"]
 
 _DEFAULT_FIRST_BUCKET_BYTES = 1024 * 1024
 _DEFAULT_BUCKET_BYTES_CAP = 25 * 1024 * 1024
+_NO_TIMEOUT = timedelta(0)
 
 
 class BuiltinCommHookType(enum.Enum):
@@ -147,6 +149,19 @@ def _fail(logger, message):
     raise RuntimeError(message)
 
 
+def _all_reduce(group, x, op=ReduceOp.SUM):
+    """As C++ calls a group: a class of the program's own takes lists and options."""
+    opts = AllreduceOptions()
+    opts.reduceOp = op
+    return group.allreduce([x], opts)
+
+
+def _broadcast(group, x, src):
+    opts = BroadcastOptions()
+    opts.rootRank, opts.rootTensor = src, 0
+    return group.broadcast([x], opts)
+
+
 def _broadcast_coalesced(process_group, tensors, buffer_size, src=0):
     """Rank src's tensors on all ranks, with few messages: those of one dtype travel together, up to buffer_size bytes."""
     groups, size = {}, {}
@@ -163,12 +178,12 @@ def _broadcast_coalesced(process_group, tensors, buffer_size, src=0):
     with tede.no_grad():
         for group in (group for groups_of_key in groups.values() for group in groups_of_key):
             if len(group) == 1 and group[0].is_contiguous():
-                started.append((process_group.broadcast(group[0].detach(), src), group, None))
+                started.append((_broadcast(process_group, group[0].detach(), src), group, None))
             else:
                 flat = tede.cat([x.detach().reshape(-1) for x in group])
-                started.append((process_group.broadcast(flat, src), group, flat))
+                started.append((_broadcast(process_group, flat, src), group, flat))
         for work, group, flat in started:
-            work.wait()
+            work.wait(_NO_TIMEOUT)
             if flat is not None:
                 for x, part in zip(group, flat.split([x.numel() for x in group])):
                     x.detach().copy_(part.view(x.shape))
@@ -180,7 +195,7 @@ def _verify_params_across_processes(process_group, params, logger=None):
     counts = [tede.zeros(1, dtype=tede.int64) for _ in range(ranks)]
     device = params[0].device if params else tede.device("cpu")
     counts = [count.to(device) for count in counts]
-    process_group.allgather(counts, tede.tensor([len(params)], device=device)).wait()
+    process_group.allgather([counts], [tede.tensor([len(params)], device=device)], AllgatherOptions()).wait(_NO_TIMEOUT)
     counts = [int(count) for count in counts]
     for other, count in enumerate(counts):
         if count != counts[0]:
@@ -189,12 +204,12 @@ def _verify_params_across_processes(process_group, params, logger=None):
     described = [[p.dim(), *p.shape, *p.stride()] for p in params]
     # Shapes of other lengths must not give messages of other lengths.
     room = tede.tensor([sum(map(len, described))], device=device)
-    process_group.allreduce(room, ReduceOp.MAX).wait()
+    _all_reduce(process_group, room, ReduceOp.MAX).wait(_NO_TIMEOUT)
     own = tede.zeros(max(int(room), 1), dtype=tede.int64, device=device)
     flat = [number for numbers in described for number in numbers]
     own[:len(flat)] = tede.tensor(flat, dtype=tede.int64, device=device)
     first = own.clone()
-    process_group.broadcast(first, 0).wait()
+    _broadcast(process_group, first, 0).wait(_NO_TIMEOUT)
     first, at, wrong = first.tolist(), 0, -1
     for i, numbers in enumerate(described):
         if first[at:at + len(numbers)] != numbers:
@@ -202,7 +217,7 @@ def _verify_params_across_processes(process_group, params, logger=None):
             break
         at += len(numbers)
     found = [tede.zeros(1, dtype=tede.int64, device=device) for _ in range(ranks)]
-    process_group.allgather(found, tede.tensor([wrong], device=device)).wait()
+    process_group.allgather([found], [tede.tensor([wrong], device=device)], AllgatherOptions()).wait(_NO_TIMEOUT)
     if wrong >= 0:
         _fail(logger, f"[{rank}]: params[{wrong}] in this process with sizes {list(params[wrong].shape)} appears not to match sizes or strides of "
                       "the same param in process 0.")
@@ -219,7 +234,7 @@ class Reducer:
                  param_to_name_mapping=None, first_bucket_bytes_cap=_DEFAULT_FIRST_BUCKET_BYTES, skip_all_reduce_unused_params=False,
                  use_python_reducer=False, bucket_size_limits_for_rebuilding=(), batched_grad_copy=False):
         self._params, self._names = list(params), param_to_name_mapping or {}
-        self._group, self._ranks, self._rank = process_group, process_group.size(), process_group.rank()
+        self._update_process_group(process_group)
         self._sparse = list(expect_sparse_gradients or [False] * len(self._params))
         self._cap, self._first_cap, self._rebuild_limits = bucket_bytes_cap, first_bucket_bytes_cap, list(bucket_size_limits_for_rebuilding)
         self._find_unused, self._as_view, self._skip_unused = find_unused_parameters, gradient_as_bucket_view, skip_all_reduce_unused_params
@@ -268,7 +283,7 @@ class Reducer:
 
     def _update_process_group(self, process_group):
         self._group, self._ranks, self._rank = process_group, process_group.size(), process_group.rank()
-        self._divisor = None
+        self._own_group, self._divisor = type(process_group) is not ProcessGroup, None
 
     def _should_rebuild(self):
         return not self._rebuilt and (self._static or not self._find_unused)
@@ -297,7 +312,7 @@ class Reducer:
         plan = [len(indices), *(i for bucket in indices for i in bucket), *map(len, indices), *[0] * (n - len(indices)),
                 *(min(limit, sys.maxsize) for limit in limits), *[0] * (n - len(limits))]
         plan = tede.tensor(plan, dtype=tede.int64, device=self._params[0].device)
-        self._group.broadcast(plan, 0).wait()
+        _broadcast(self._group, plan, 0).wait(_NO_TIMEOUT)
         plan = plan.tolist()
         count, flat, sizes, limits, at, agreed = plan[0], plan[1:n + 1], plan[n + 1:2 * n + 1], plan[2 * n + 1:], 0, []
         for size in sizes[:count]:
@@ -410,7 +425,7 @@ class Reducer:
         if at == 0:
             self._times["backward_comm_time_start"] = time.perf_counter_ns()
         divisor = self._set_divisor()
-        if self._ranks == 1 and self._hook is None and not self._as_view and not bucket.sparse:
+        if self._ranks == 1 and self._hook is None and not self._as_view and not bucket.sparse and not self._own_group:
             bucket.grads = [p.grad for p in bucket.params]
             return
         with tede.no_grad():
@@ -424,8 +439,10 @@ class Reducer:
             return
         if self._hook is not None:
             bucket.future = self._run_comm_hook(GradBucket(bucket, at, len(self._buckets), bucket.params))
+        elif self._own_group:           # what its works mean by being done is known to their futures
+            bucket.future = _all_reduce(self._group, bucket.flat).get_future()
         elif self._ranks > 1:
-            bucket.work = self._group.allreduce([bucket.flat])
+            bucket.work = _all_reduce(self._group, bucket.flat)
 
     def _gather(self, bucket):
         to, come = [], []
@@ -459,7 +476,8 @@ class Reducer:
         if self._hook is None:
             return self._run_allreduce_hook(bucket)
         state, hook = self._hook
-        future = hook(state, bucket)
+        with in_hook():
+            future = hook(state, bucket)
         if not isinstance(future, Future) and not (hasattr(future, "wait") and hasattr(future, "then")):
             raise RuntimeError(f"callback must return a torch.futures.Future object, but got {type(future)}")
         return future
@@ -470,7 +488,7 @@ class Reducer:
 
     def _start_used(self):
         self._used_reduced = tede.tensor(self._used, dtype=tede.int32, device=self._params[0].device)
-        self._used_work = self._group.allreduce([self._used_reduced]) if self._ranks > 1 else None
+        self._used_work = _all_reduce(self._group, self._used_reduced) if self._ranks > 1 else None
 
     def _finish(self):
         """The end of a pass: all buckets have come back, and gradients are what is in them."""
@@ -480,14 +498,14 @@ class Reducer:
         used = None
         if self._find_unused or self._static:
             if self._used_work is not None:
-                self._used_work.wait()
+                self._used_work.wait(_NO_TIMEOUT)
                 self._used_work = None
             used = self._used_reduced.tolist()
-        alone = self._hook is None and self._ranks == 1
+        alone = self._hook is None and self._ranks == 1 and not self._own_group
         with tede.no_grad():
             for bucket in self._buckets:
                 if bucket.work is not None:
-                    bucket.work.wait()
+                    bucket.work.wait(_NO_TIMEOUT)
                     bucket.work = None
                 if bucket.future is not None:
                     self._take(bucket, bucket.future.wait())
@@ -698,7 +716,7 @@ class Logger:
             world_size=reducer._ranks, rank=reducer._rank, module_name=module_name, device_ids=", ".join(map(str, device_ids)),
             output_device=output_device, broadcast_buffers=int(broadcast_buffers), has_sync_bn=int(has_sync_bn), iteration=0,
             bucket_cap_bytes=reducer._cap, find_unused_parameters=int(reducer._find_unused), static_graph=int(static_graph),
-            gradient_as_bucket_view=int(reducer._as_view), backend_name=get_backend(reducer._group), dtypes=", ".join(dtypes),
+            gradient_as_bucket_view=int(reducer._as_view), backend_name=reducer._group.name(), dtypes=", ".join(dtypes),
             total_parameter_size_bytes=sum(p.numel() * p.element_size() for p in params), num_parameter_tensors=len(params),
             bucket_sizes=self._bucket_sizes(), master_port=variable("MASTER_PORT"), master_addr=variable("MASTER_ADDR"),
             torch_distributed_debug=variable("TORCH_DISTRIBUTED_DEBUG"), cuda_visible_devices=variable("CUDA_VISIBLE_DEVICES"))

@@ -8,6 +8,9 @@ import itertools
 import logging
 import os
 import pickle
+import socket
+import threading
+import time
 import warnings
 from datetime import timedelta
 
@@ -331,25 +334,44 @@ def _resolve_process_group(name):
     for pg, known in _world.pg_names.items():
         if known == name:
             return pg
-    pg = _registered.get(name)
+    pg = _registered.groups().get(name)
     if pg is None:
         raise RuntimeError(f"Could not resolve the process group registered under the name {name}")
     return pg
 
 
-_registered = {}            # groups by name that no function here has made
+class _Registered(threading.local):
+    """Groups by name that no function here has made: of all threads, or, where each thread stands for a process, of each."""
+    isolated, shared = False, {}
+
+    def __init__(self):
+        self.own = {}
+
+    def groups(self):
+        return self.own if _Registered.isolated else self.shared
+
+
+_registered = _Registered()
+
+
+def _set_thread_isolation_mode(on):
+    _Registered.isolated = bool(on)
+
+
+def _get_thread_isolation_mode():
+    return _Registered.isolated
 
 
 def _register_process_group(name, pg):
-    _registered[name] = pg
+    _registered.groups()[name] = pg
 
 
 def _unregister_process_group(name):
-    _registered.pop(name, None)
+    _registered.groups().pop(name, None)
 
 
 def _unregister_all_process_groups():
-    _registered.clear()
+    _registered.groups().clear()
 
 
 def _get_group_size_by_name(name):
@@ -454,7 +476,12 @@ def _host_of(store):
     """This host's name, as others know it: rank 0 serves a TCPStore, too."""
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
-    return getattr(store, "host", None) or os.environ.get("MASTER_ADDR", "127.0.0.1")
+    host = getattr(store, "host", None) or os.environ.get("MASTER_ADDR", "127.0.0.1")
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as error:            # MPI would end the process
+        raise _C.DistNetworkError(f"the host '{host}', where processes are to find each other (MASTER_ADDR), isn't known: {error}") from None
+    return host
 
 
 class ProcessGroupGloo(EngineBackend):
@@ -509,7 +536,19 @@ def _new_backend(name, backend_name, device, rank, size, store, timeout, options
     kind = ProcessGroupGloo if backend_name == Backend.GLOO else EngineBackend
     backend = kind.__new__(kind)
     EngineBackend.__init__(backend, made, backend_name, options)
+    if backend_name in (Backend.GLOO, Backend.NCCL) and get_debug_level() is DebugLevel.DETAIL:
+        backend = _checked(backend, f"{name}/{device}/checks", store, rank, size, timeout, places)
     return backend, places
+
+
+def _checked(backend, name, store, rank, size, timeout, places=None):
+    from tede.distributed._checked import CheckedBackend
+    return CheckedBackend(backend, _engine_group("mpi", name, rank, size, store, _base._seconds(timeout), places)[0])
+
+
+def _create_process_group_wrapper(wrapped_pg, store_prefix, store, rank, world_size, timeout=default_pg_timeout):
+    """A backend whose ranks compare what they are about to do."""
+    return _checked(wrapped_pg, f"{store_prefix}/checks", _prefix(store_prefix, store), rank, world_size, timeout)
 
 
 def _prefix(prefix, store):
@@ -637,6 +676,24 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     _end_with_the_program()
 
 
+def _store_based_barrier(rank, store, group_name, rendezvous_count, timeout, logging_interval=timedelta(seconds=10)):
+    """Wait through the store until so many have come here."""
+    key = f"store_based_barrier_key:{group_name}"
+    come, until = store.add(key, 1), time.monotonic() + timeout.total_seconds()
+    if come == rendezvous_count:
+        store.set(f"{key}:last", "1")
+    while True:
+        left = until - time.monotonic()
+        try:
+            return store.wait([f"{key}:last"], timedelta(seconds=max(min(left, logging_interval.total_seconds()), 0.001)))
+        except RuntimeError as error:
+            come = store.add(key, 0)
+            text = f"rank={rank}, key={key} (world_size={rendezvous_count}, num_workers_joined={come}, timeout={timeout})"
+            if left <= logging_interval.total_seconds():
+                raise _C.DistStoreError(f"Timed out initializing process group in store based barrier on {text}") from error
+            logger.debug("Waiting in store based barrier to initialize process group for %s", text)
+
+
 def _store_of_launched(rank, size, timeout):
     """Processes of a launcher have no store."""
     return None
@@ -665,7 +722,10 @@ def destroy_process_group(group=None):
         for one in reversed(list(_world.pg_names)):
             one.shutdown()
         _update_default_pg(None)
-        _world.clear()
+        for table in (_world.pg_map, _world.pg_names, _world.pg_group_ranks, _world.pg_backend_config, _world.pg_to_tag, _world.tags_to_pg,
+                      _world.pg_coalesce_state):
+            table.clear()
+        _world.group_count = 0
         return
     pg.shutdown()
     for table in (_world.pg_map, _world.pg_names, _world.pg_group_ranks, _world.pg_backend_config, _world.pg_coalesce_state):
@@ -916,9 +976,9 @@ def _coalescing_manager(group=None, device=None, async_ops=False):
         if first.op is all_reduce:
             manager.append(pg.allreduce_coalesced(read, _options(AllreduceCoalescedOptions, async_ops, first.redop)))
         elif first.op is all_gather_into_tensor:
-            manager.append(pg.allgather_into_tensor_coalesced(written, read, _options(AllgatherOptions, async_ops)))
+            manager.append(pg.all_gather_single_coalesced(written, read, _options(AllgatherOptions, async_ops)))
         else:
-            manager.append(pg.reduce_scatter_tensor_coalesced(written, read, _options(ReduceScatterOptions, async_ops, first.redop)))
+            manager.append(pg.reduce_scatter_single_coalesced(written, read, _options(ReduceScatterOptions, async_ops, first.redop)))
     if not async_ops:
         manager.wait()
 
@@ -1009,7 +1069,7 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
     pg = _group_or_default(group)
     if _world.pg_coalesce_state and _coalesced(pg, all_gather_into_tensor, input, output):
         return _IllegalWork() if async_op else None
-    return _finish(pg._allgather_base(output, input, _options(AllgatherOptions, async_op)), async_op)
+    return _finish(pg.all_gather_single(output, input, _options(AllgatherOptions, async_op)), async_op)
 
 
 all_gather_single = all_gather_into_tensor
@@ -1107,7 +1167,7 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
     output, input = _real(output), _real(input)
     if _world.pg_coalesce_state and _coalesced(pg, reduce_scatter_tensor, input, output, op):
         return _IllegalWork() if async_op else None
-    return _finish(pg._reduce_scatter_base(output, input, _options(ReduceScatterOptions, async_op, op)), async_op)
+    return _finish(pg.reduce_scatter_single(output, input, _options(ReduceScatterOptions, async_op, op)), async_op)
 
 
 reduce_scatter_single = reduce_scatter_tensor
@@ -1127,7 +1187,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     _check_single_tensor(output, "output")
     _check_single_tensor(input, "input")
     _ensure_all_tensors_same_dtype(output, input)
-    work = _group_or_default(group).alltoall_base(_real(output), _real(input), output_split_sizes or [], input_split_sizes or [],
+    work = _group_or_default(group).all_to_all_single(_real(output), _real(input), output_split_sizes or [], input_split_sizes or [],
                                                   _options(AllToAllOptions, async_op))
     return _finish(work, async_op)
 
@@ -1170,6 +1230,7 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     timeout = _get_default_timeout(get_backend(pg)) if timeout is None else timeout
     if isinstance(timeout, timedelta) and timeout < timedelta(0) or isinstance(timeout, (int, float)) and timeout <= 0:
         raise ValueError(f"a timeout is positive, not {timeout}")
+    timeout = timedelta(seconds=timeout) if isinstance(timeout, (int, float)) else timeout
     _check_valid_timeout(timeout)
     return pg.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)
 
@@ -1417,7 +1478,7 @@ class DebugLevel(_base.enum.IntEnum):
 def _level_of_environment():
     name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if name not in DebugLevel.__members__:
-        raise RuntimeError("The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.")
+        raise ValueError("The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.")
     return DebugLevel[name]
 
 

@@ -89,6 +89,16 @@ class Listener:
         self.open.append(event)
         return event
 
+    def beside(self, name, shapes):
+        """A call that goes on by itself, beside those after it; the function that is given ends it."""
+        event = self.begin(name, time.monotonic_ns())
+        self.open.pop()
+        event.is_async, event.input_shapes = True, shapes if self.shapes else []
+
+        def end():
+            event.time_range.end = self.session.since(time.monotonic_ns())
+        return end
+
     def end(self, when, upto=None):
         """End the innermost call, or all up to this one."""
         while self.open and (upto is None or upto in self.open):

@@ -117,7 +117,8 @@ def _find_tensors(obj):
 
 def _dump_DDP_relevant_env_vars():
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR", "CUDA_VISIBLE_DEVICES", "GLOO_SOCKET_IFNAME",
-                 "GLOO_DEVICE_TRANSPORT", "NCCL_SOCKET_IFNAME", "TORCH_NCCL_BLOCKING_WAIT", "NCCL_DEBUG", "OMP_NUM_THREADS"):
+                 "GLOO_DEVICE_TRANSPORT", "NCCL_SOCKET_IFNAME", "NCCL_TOPO_DUMP_FILE", "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+                 "NCCL_DEBUG", "OMP_NUM_THREADS", "TEDE_MPI"):
         print(f"env:{name}={os.environ.get(name, 'N/A')}")
 
 
