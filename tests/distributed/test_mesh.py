@@ -33,3 +33,31 @@ def test_a_grid_of_two_by_one(library):
     assert first[6:11] == [2, 1, (2, 1), True, True] and [first[11], second[11], first[12]] == [0.0, 1.0, 2.0]
     assert first[13:15] == ["DeviceMesh((all=2), 'cpu', stride=(1,))", [0, 1]] and first[16] == [0, 1]
     assert first[15] == ["KeyError", "RuntimeError", "RuntimeError", "KeyError", "RuntimeError", "RuntimeError"]
+
+
+def along(lib, rank, size):
+    """Groups of flattened dimensions by name, slices where tensors have no elements, and collectives in place along a dimension."""
+    from importlib import import_module
+    name = lib.__name__
+    mesh = import_module(f"{name}.distributed.device_mesh")
+    utilities = import_module(f"{name}.distributed.tensor._collective_utils")
+    placements = import_module(f"{name}.distributed.tensor.placement_types")
+    shard = placements.Shard(1)
+    m = mesh.init_device_mesh("cpu", (size, 1), mesh_dim_names=("dp", "tp"))
+    flat = m._flatten("all")
+    same = placements._Partial is placements.Partial and m.get_group("all") is flat.get_group() and mesh._mesh_resources.get_root_mesh(m["tp"]) is m
+    with import_module(f"{name}._subclasses.fake_tensor").FakeTensorMode():
+        part = m["dp"]
+    x = lib.full((2, 2), rank + 5.0)
+    utilities.mesh_broadcast(x, m, 0)
+    parts, pads = shard._split_tensor(lib.arange(6.0).view(2, 3), size, with_padding=True, contiguous=True)
+    y = lib.empty_like(parts[rank])
+    utilities.mesh_scatter(y, parts, m, 0)
+    return (same, part.get_local_rank(), part.mesh.tolist(), x.tolist(), utilities.unpad_tensor(y, 1, pads[rank]).tolist(),
+            utilities.pad_tensor(lib.ones(1, 2), 0, 1).tolist())
+
+
+def test_along_a_dimension(library):
+    first, second = ranks.run(along, 2, library)
+    assert first[:4] == (True, 0, [0, 1], [[5.0, 5.0]] * 2) and second[:4] == (True, 1, [0, 1], [[5.0, 5.0]] * 2)
+    assert first[4] == [[0.0, 1.0], [3.0, 4.0]] and second[4] == [[2.0], [5.0]] and first[5] == [[1.0, 1.0], [0.0, 0.0]]

@@ -11,6 +11,7 @@ import os
 
 import tede
 import tede.distributed as dist
+from tede.utils._python_dispatch import _disable_current_modes
 
 __all__ = ["init_device_mesh", "DeviceMesh"]
 
@@ -25,6 +26,12 @@ class _Meshes:
         if not self.mesh_stack:
             raise RuntimeError("No device mesh is currently active!")
         return self.mesh_stack[-1]
+
+    def get_root_mesh(self, mesh):
+        return mesh._get_root_mesh()
+
+    def _get_all_submeshes(self, mesh, mesh_dim_name):
+        return mesh._get_all_submeshes(mesh_dim_name)
 
 
 _mesh_resources = _Meshes()
@@ -189,6 +196,8 @@ class DeviceMesh:
                                "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1.",
                                "If you want to get the list of all the ProcessGroups in the DeviceMesh,"
                                "please use `get_all_groups()` instead.")
+        if self._root is None and self._flattened.get(mesh_dim) is not None:
+            return self._groups[self._flattened[mesh_dim]]
         at = self._dim(mesh_dim or 0)
         if self._root is None:
             if not self._groups:
@@ -244,6 +253,10 @@ class DeviceMesh:
         names = (names,) if isinstance(names, str) else tuple(names)
         if names == self._names:
             return self
+        with _disable_current_modes():          # ranks are known, also where tensors have no elements
+            return self._slice(names)
+
+    def _slice(self, names):
         root, own = self._get_root_mesh(), dict(zip(self._names, self._own_dims()))
         known = {**(root._flattened if self._root is None else {}), **own}
         if not all(name in known for name in names):
@@ -317,7 +330,7 @@ class DeviceMesh:
         if not isinstance(group, (list, tuple)):
             ranks = dist.get_process_group_ranks(group)
             if mesh is not None and _known(mesh).tolist() != ranks:
-                raise ValueError(f"Invalid mesh {mesh} for group with ranks {ranks}")
+                raise ValueError(f"Invalid mesh {mesh} for ProcessGroup with ranks {ranks}")
             mesh = ranks
         elif len(groups) == 1 and mesh is None:
             mesh = dist.get_process_group_ranks(groups[0])

@@ -115,3 +115,6 @@ class _NormPartial(Partial):
 
 
 _fill(globals())
+
+
+_Partial = Partial          # an older name
