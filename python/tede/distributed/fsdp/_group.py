@@ -30,7 +30,7 @@ class Parameter:
         for name, value in parameter.__dict__.items():
             if not name.startswith("_"):
                 setattr(self.sharded, name, value)
-        self.whole, self.grad, self.on_grad = None, None, on_grad
+        self.whole, self.grad, self.on_grad, self.awaited = None, None, on_grad, False      # awaited: on_grad is called with its gradients
         self.stand(self.sharded)
 
     def as_dtensor(self, local):
@@ -56,6 +56,11 @@ class Parameter:
             self.sharded = now
             self.dtype = now.dtype
             self.stand(now)
+        if self.requires_grad != self.sharded.requires_grad:        # frozen, or no longer
+            self.requires_grad = self.sharded.requires_grad
+            if self.whole is not None:
+                self.whole.requires_grad_(self.requires_grad)
+                self._await_grad()
 
     def local(self, dtype):
         """The rank's shard for the way, padded to what all have, as one row."""
@@ -79,14 +84,18 @@ class Parameter:
             if self.outer is not None:
                 spec = self.outer
                 data = made(data, DTensorSpec(spec.mesh, spec.placements, spec.tensor_meta._replace(dtype=data.dtype)))
-            self.whole = nn.Parameter(data, self.requires_grad)
-            if self.requires_grad:
-                self.whole.register_post_accumulate_grad_hook(lambda whole: self.on_grad(self))
+            self.whole, self.awaited = nn.Parameter(data, self.requires_grad), False
+            self._await_grad()
             return
         local = self._whole_local()
         local.untyped_storage().resize_(local.numel() * local.element_size())
         with tede.no_grad(), tede.autograd._unsafe_preserve_version_counter(local):
             local.copy_(data)
+
+    def _await_grad(self):
+        if self.requires_grad and not self.awaited:
+            self.awaited = True
+            self.whole.register_post_accumulate_grad_hook(lambda whole: self.on_grad(self))
 
     def _whole_local(self):
         return self.whole._local_tensor if self.outer is not None else self.whole.detach()
