@@ -1,6 +1,6 @@
 /* The formats of packed weights: what a block holds.
  *
- * An element is scale * (code - OFFSET) + shift, where code has no sign, and neighbours of a run (16 or 32 elements) share scale and
+ * An element is scale * (code - OFFSET) + shift, where code has no sign, and neighbours of a run (16 to 128 elements) share scale and
  * shift.  So a format is two functions, from which unpacking and products follow for all alike:
  *
  *     codes_F(row, k, g)                         the codes of elements 32 g ... 32 g + 31
@@ -76,7 +76,7 @@ INLINE codes_32 nibbles_of(const uint8_t *from, bool high)
 }
 
 /* ---- int8: the codes of a row, padded with zeros' codes; a scale behind them, in 64 bytes that keep rows aligned */
-enum { OFFSET_int8 = 128, RUN_int8 = 32, SHIFTS_int8 = 0 };
+enum { OFFSET_int8 = 128, RUN_int8 = 64, SHIFTS_int8 = 0 };
 INLINE codes_32 codes_int8(const uint8_t *row, int64_t k, int64_t g)
 {
     (void)k;
@@ -87,7 +87,7 @@ INLINE void scales_int8(const uint8_t *row, int64_t k, bool folded, float *scale
     (void)folded, (void)shift;
     float d;
     memcpy(&d, row + td_packed_padded(k), 4);
-    for (int64_t g = 0; g < td_packed_padded(k) / 32; g++)
+    for (int64_t g = 0; g < td_packed_padded(k) / RUN_int8; g++)
         scale[g] = d;
 }
 
@@ -97,17 +97,25 @@ typedef uint32_t loose_u32 __attribute__((aligned(1), may_alias));
 INLINE void scales_int4(int group, const uint8_t *row, int64_t k, bool folded, float *scale, float *shift)
 {
     const loose_u32 *pairs = (const loose_u32 *)row;
-    const int times = group / 32;
     const float by = folded ? 8 : 0;
+#ifdef TD_AVX512
+    for (int64_t i = 0; i < k / group; i += 16) {
+        const __mmask16 some = k / group - i >= 16 ? 0xffff : (__mmask16)((1u << (k / group - i)) - 1);
+        const __m512i both = _mm512_maskz_loadu_epi32(some, pairs + i);
+        const __m512 d = _mm512_castsi512_ps(_mm512_slli_epi32(both, 16)), zero = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32((int)0xffff0000)));
+        _mm512_mask_storeu_ps(scale + i, some, d);
+        _mm512_mask_storeu_ps(shift + i, some, _mm512_sub_ps(zero, _mm512_mul_ps(_mm512_set1_ps(by), d)));
+    }
+#else
     _Pragma("omp simd")
     for (int64_t i = 0; i < k / group; i++) {
-        const float d = td_bits_f32(pairs[i] << 16), zero = td_bits_f32(pairs[i] & 0xffff0000) - by * d;
-        for (int j = 0; j < times; j++)
-            scale[i * times + j] = d, shift[i * times + j] = zero;
+        scale[i] = td_bits_f32(pairs[i] << 16);
+        shift[i] = td_bits_f32(pairs[i] & 0xffff0000) - by * scale[i];
     }
+#endif
 }
 #define INT4(F, GROUP)                                                                                                      \
-    enum { OFFSET_##F = 8, RUN_##F = 32, SHIFTS_##F = 1 };                                                                  \
+    enum { OFFSET_##F = 8, RUN_##F = GROUP, SHIFTS_##F = 1 };                                                               \
     INLINE const uint8_t *at_##F(const uint8_t *row, int64_t k) { return row + k / GROUP * 4; }                             \
     INLINE codes_32 codes_##F(const uint8_t *row, int64_t k, int64_t g)                                                     \
     {                                                                                                                       \

@@ -154,7 +154,7 @@ static void some_dots(void *context, int64_t first, int64_t last)
 static int few_rows(job *j, const float *x)
 {
     const td_packed_kernels *f = kernels_of(j->format);
-    const int64_t padded = td_packed_padded(j->k), each = 2 * padded + 8 * padded / f->run;      /* bytes of a row */
+    const int64_t padded = td_packed_padded(j->k), runs = (padded + f->run - 1) / f->run, each = 2 * padded + (8 * runs + 63) / 64 * 64;      /* bytes of a row */
     const size_t bytes = (size_t)j->m * ((size_t)each + sizeof(td_packed_x));
     char *block = td_mem_alloc(bytes);
     if (!block)
@@ -162,7 +162,7 @@ static int few_rows(job *j, const float *x)
     td_packed_x *all = (td_packed_x *)(block + j->m * each);
     for (int64_t i = 0; i < j->m; i++) {
         char *at = block + i * each;
-        all[i] = (td_packed_x){(int8_t *)at, (float *)(at + padded), (float *)(at + 2 * padded), (float *)(at + 2 * padded) + padded / f->run};
+        all[i] = (td_packed_x){(int8_t *)at, (float *)(at + padded), (float *)(at + 2 * padded), (float *)(at + 2 * padded) + runs};
         TD_ISA_PICK(td_packed_table)->quantize(j->k, x + i * j->k, f->run, all[i]);
     }
     j->x = all;

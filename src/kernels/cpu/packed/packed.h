@@ -18,7 +18,7 @@ typedef struct td_packed_x {
 enum { TD_PACKED_ROWS = 4 };            /* rows of weights that are multiplied together */
 
 typedef struct td_packed_kernels {
-    int run;                            /* 16 or 32 */
+    int run;                            /* 16 to 128 */
     /* Elements of a row.  `scratch` has room for 2 numbers for every 16 columns, rounded up to TD_PACKED_PAD, of one row. */
     void (*unpack_f32)(const uint8_t *row, int64_t k, float *scratch, float *to);
     void (*unpack_bf16)(const uint8_t *row, int64_t k, float *scratch, uint16_t *to);

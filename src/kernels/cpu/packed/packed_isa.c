@@ -36,12 +36,13 @@ static void quantize(int64_t k, const float *x, int run, td_packed_x to)
             q[i] = (int8_t)(int)__builtin_rintf(odd == 0 ? from[i] * inverse : 0);
         for (int i = 0; i < 8; i++)
             to.lanes[at / 4 + i] = scale;
-        for (int part = 0; part < 32 / run; part++) {
+        const int each = run < 32 ? run : 32;
+        for (int i = 0; i < 32; i += each) {
             int sum = 0;
-            for (int i = part * run; i < (part + 1) * run; i++)
-                sum += q[i];
-            to.scale[at / run + part] = scale;
-            to.sums[at / run + part] = (float)sum * scale;
+            for (int l = i; l < i + each; l++)
+                sum += q[l];
+            to.scale[(at + i) / run] = scale;
+            to.sums[(at + i) / run] = (float)sum * scale + ((at + i) % run ? to.sums[(at + i) / run] : 0);
         }
     }
 }
@@ -64,9 +65,9 @@ INLINE void unpack_group(td_codes *codes, int offset, int run, bool shifts, cons
     const codes_32 all = unsigned_of(offset, codes(row, k, g));
     uint8_t code[32];
     memcpy(code, &all, 32);
-    for (int part = 0; part < 32 / run; part++) {
-        const float d = scale[g * (32 / run) + part], zero = shifts ? shift[g * (32 / run) + part] : 0;
-        for (int i = part * run; i < (part + 1) * run; i++)
+    for (int from = 0; from < 32; from += run) {
+        const float d = scale[(32 * g + from) / run], zero = shifts ? shift[(32 * g + from) / run] : 0;
+        for (int i = from; i < from + run && i < 32; i++)
             to[i] = shifts ? d * (float)((int)code[i] - offset) + zero : d * (float)((int)code[i] - offset);
     }
 }
@@ -100,7 +101,7 @@ INLINE void add_32(int offset, int run, codes_32 codes, const float *scale, cons
     if (offset == 128)
         s = _mm256_sign_epi8(s, u), u = _mm256_abs_epi8(u);
     const __m256 dots = _mm256_cvtepi32_ps(_mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1)));
-    const __m256 d = run == 32 ? _mm256_set1_ps(scale[0]) : _mm256_set_m128(_mm_set1_ps(scale[1]), _mm_set1_ps(scale[0]));
+    const __m256 d = run >= 32 ? _mm256_set1_ps(scale[0]) : _mm256_set_m128(_mm_set1_ps(scale[1]), _mm_set1_ps(scale[0]));
     *sum = _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_loadu_ps(lanes)), dots, *sum);
 }
 #else
@@ -131,7 +132,7 @@ INLINE whole_4 dots_16(int offset, codes_16 codes, const int8_t *q)
 INLINE void add_32(int offset, int run, codes_32 codes, const float *scale, const int8_t *q, const float *lanes, sums_32 *sum)
 {
     const whole_4 first = dots_16(offset, codes.first, q), second = dots_16(offset, codes.second, q + 16);
-    if (run == 32)
+    if (run >= 32)
         *sum += scale[0] * lanes[0] * __builtin_convertvector(first + second, sums_32);
     else
         *sum += lanes[0] * (scale[0] * __builtin_convertvector(first, sums_32) + scale[1] * __builtin_convertvector(second, sums_32));
@@ -158,7 +159,7 @@ INLINE void tile_32(int R, int M, td_codes *codes, int offset, int run, bool shi
             const codes_32 c = codes(row[r], k, g);
             _Pragma("GCC unroll 4")
             for (int j = 0; j < M; j++)
-                add_32(offset, run, c, scales + 2 * r * step + g * (32 / run), x[j].q + 32 * g, x[j].lanes + 8 * g, &sums[r][j]);
+                add_32(offset, run, c, scales + 2 * r * step + 32 * g / run, x[j].q + 32 * g, x[j].lanes + 8 * g, &sums[r][j]);
         }
     }
     for (int r = 0; r < R && r < rows; r++)
@@ -190,7 +191,7 @@ INLINE void dot_pairs(td_codes *codes, td_scales *scales, int offset, int run, b
 /* sums += the dot products of four bytes without a sign and four with one */
 INLINE __m512i dot4(__m512i sums, __m512i u, __m512i s)
 {
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(u), "v"(s));
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(u), "vm"(s));
     return sums;
 }
 
@@ -268,20 +269,47 @@ INLINE __m512i wide_mxfp4(const uint8_t *row, int64_t k, int64_t b, int c, bool 
 /* The scales of 64 neighbours, one for every four. */
 INLINE __m512 spread(int run, const float *scale)
 {
+    if (run >= 64)
+        return _mm512_set1_ps(scale[0]);
     if (run == 32)
         return _mm512_mask_broadcastss_ps(_mm512_set1_ps(scale[0]), 0xff00, _mm_load_ss(scale + 1));
     const __m512i which = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
     return _mm512_permutevar_ps(_mm512_broadcast_f32x4(_mm_loadu_ps(scale)), which);
 }
 
-/* One step of 64 columns, for one row of weights and M of x.  Of a single one, the scales are products of both already. */
+INLINE __m512 dots_64(__m512i codes, const int8_t *q) { return _mm512_cvtepi32_ps(dot4(_mm512_setzero_si512(), codes, _mm512_loadu_si512(q))); }
+
+/* Whether the scales of a single row of x are multiplied into those of weights first: where each is for less than a vector. */
+#define TOGETHER(M, run) ((M) == 1 && (run) < 64)
+
+/* One step of 64 columns, for one row of weights and M of x. */
 INLINE void step_512(int M, int run, __m512i codes, const float *scale, int64_t i, const td_packed_x *x, __m512 *sums)
 {
     const __m512 d = spread(run, scale);
     for (int j = 0; j < M; j++) {
-        const __m512 dots = _mm512_cvtepi32_ps(dot4(_mm512_setzero_si512(), codes, _mm512_loadu_si512(x[j].q + 64 * i)));
-        sums[j] = _mm512_fmadd_ps(d, M == 1 ? dots : _mm512_mul_ps(dots, _mm512_loadu_ps(x[j].lanes + 16 * i)), sums[j]);
+        const __m512 dots = dots_64(codes, x[j].q + 64 * i);
+        sums[j] = _mm512_fmadd_ps(d, TOGETHER(M, run) ? dots : _mm512_mul_ps(dots, _mm512_loadu_ps(x[j].lanes + 16 * i)), sums[j]);
     }
+}
+/* Two of them of one scale, which is multiplied in once. */
+INLINE void steps_512(int M, __m512i first, __m512i second, const float *scale, int64_t i, const td_packed_x *x, __m512 *sums)
+{
+    const __m512 d = _mm512_set1_ps(scale[0]);
+    for (int j = 0; j < M; j++) {
+        const __m512 part = _mm512_mul_ps(dots_64(first, x[j].q + 64 * i), _mm512_loadu_ps(x[j].lanes + 16 * i));
+        sums[j] = _mm512_fmadd_ps(d, _mm512_fmadd_ps(dots_64(second, x[j].q + 64 * i + 64), _mm512_loadu_ps(x[j].lanes + 16 * i + 16), part), sums[j]);
+    }
+}
+
+/* The sums of four vectors. */
+INLINE __m128 totals_512(__m512 a, __m512 b, __m512 c, __m512 d)
+{
+    const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    const __m512d low = _mm512_unpacklo_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd)), high = _mm512_unpackhi_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd));
+    const __m512 all = _mm512_add_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high));
+    const __m256 two = _mm256_add_ps(_mm512_castps512_ps256(all), _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(all), 1)));
+    return _mm_add_ps(_mm256_castps256_ps128(two), _mm256_extractf128_ps(two, 1));
 }
 
 typedef __m512i td_wide(const uint8_t *row, int64_t k, int64_t b, int c, bool rest);
@@ -290,55 +318,67 @@ INLINE void tile_512(int M, td_codes *codes, td_wide *wide, int offset, int run,
                      int64_t k, const td_packed_x *x, float *scales, int64_t step, float *y, int64_t ldy)
 {
     enum { R = TD_PACKED_ROWS };
-    __m512 sums[R][4], beside[R][4];
+    __m512 sums[R][4];
     const uint8_t *row[R];
     const int64_t whole = k / 64, runs = (k + run - 1) / run;
     for (int r = 0; r < R; r++) {           /* rows that aren't there are the last one again */
         row[r] = w + (r < rows ? r : rows - 1) * row_bytes;
         float *scale = scales + 2 * r * step;
         for (int j = 0; j < M; j++)
-            sums[r][j] = beside[r][j] = _mm512_setzero_ps();
+            sums[r][j] = _mm512_setzero_ps();
         for (int64_t i = 0; i < runs; i += 16) {
             const __mmask16 some = runs - i >= 16 ? 0xffff : (__mmask16)((1u << (runs - i)) - 1);
-            const __m512 d = _mm512_maskz_loadu_ps(some, scale + i), by = shifts ? _mm512_maskz_loadu_ps(some, scale + step + i) : d;
+            const __m512 d = _mm512_maskz_loadu_ps(some, scale + i);
+            const __m512 by = shifts ? _mm512_maskz_loadu_ps(some, scale + step + i) : _mm512_mul_ps(d, _mm512_set1_ps(-(float)offset));
             for (int j = 0; j < M; j++)
-                beside[r][j] = _mm512_fmadd_ps(by, _mm512_maskz_loadu_ps(some, x[j].sums + i), beside[r][j]);
-            if (M == 1)
+                sums[r][j] = _mm512_fmadd_ps(by, _mm512_maskz_loadu_ps(some, x[j].sums + i), sums[r][j]);
+            if (TOGETHER(M, run))
                 _mm512_mask_storeu_ps(scale + i, some, _mm512_mul_ps(d, _mm512_maskz_loadu_ps(some, x[0].scale + i)));
         }
     }
     /* The next rows are fetched meanwhile: the processor's own prefetching begins anew at each page, which is a row or two. */
-    const int64_t bytes = whole >= 4 ? row_bytes / (whole / 4) : 0;
+    const int64_t bytes = whole >= 4 ? row_bytes / (whole / 4) : 0, ahead = R * row_bytes;
     for (int64_t b = 0; b < whole / 4; b++) {
-        _Pragma("GCC unroll 4")
-        for (int c = 0; c < 4; c++) {
+        const int64_t next = ahead + b * bytes;
+        _Pragma("GCC unroll 2")
+        for (int c = 0; c < 4; c += 2) {
+            _Pragma("GCC unroll 4")
             for (int r = 0; r < R; r++) {
-                _mm_prefetch((const char *)row[r] + R * row_bytes + b * bytes + bytes / 4 * c, _MM_HINT_T0);
-                step_512(M, run, wide(row[r], k, b, c, false), scales + 2 * r * step + 256 / run * b + 64 / run * c, 4 * b + c, x, sums[r]);
+                const float *scale = scales + 2 * r * step + (256 * b + 64 * c) / run;
+                const __m512i first = wide(row[r], k, b, c, false), second = wide(row[r], k, b, c + 1, false);
+                _mm_prefetch((const char *)row[r] + next + bytes / 4 * c, _MM_HINT_T0);
+                if (run == 128) {
+                    steps_512(M, first, second, scale, 4 * b + c, x, sums[r]);
+                    continue;
+                }
+                _mm_prefetch((const char *)row[r] + next + bytes / 4 * (c + 1), _MM_HINT_T0);
+                step_512(M, run, first, scale, 4 * b + c, x, sums[r]);
+                step_512(M, run, second, scale + 64 / run, 4 * b + c + 1, x, sums[r]);
             }
         }
     }
     for (int64_t i = whole / 4 * 4; i < whole; i++)
         for (int r = 0; r < R; r++)
-            step_512(M, run, wide(row[r], k, i / 4, (int)(i % 4), true), scales + 2 * r * step + 64 / run * i, i, x, sums[r]);
+            step_512(M, run, wide(row[r], k, i / 4, (int)(i % 4), true), scales + 2 * r * step + 64 * i / run, i, x, sums[r]);
     if (k % 64) {                           /* a group of 32, or of int8 any number in whole ones */
         _Alignas(64) uint8_t last[64] = {0};
         for (int r = 0; r < R; r++) {
-            const float *scale = scales + 2 * r * step + whole * (64 / run);
+            const float *scale = scales + 2 * r * step + 64 * whole / run;
             float d[4] = {0};
             const int groups = (int)((k % 64 + 31) / 32);
             for (int g = 0; g < groups; g++) {
                 const codes_32 c = unsigned_of(offset, codes(row[r], k, 2 * whole + g));
                 memcpy(last + 32 * g, &c, 32);
             }
-            for (int g = 0; g < groups * (32 / run); g++)
+            for (int g = 0; g < (32 * groups + run - 1) / run; g++)
                 d[g] = scale[g];
             step_512(M, run, _mm512_load_si512(last), d, whole, x, sums[r]);
         }
     }
-    for (int r = 0; r < R && r < rows; r++)
-        for (int j = 0; j < M; j++)
-            y[j * ldy + r] = _mm512_reduce_add_ps(_mm512_fmadd_ps(_mm512_set1_ps(shifts ? 1 : -(float)offset), beside[r][j], sums[r][j]));
+    for (int j = 0; j < M; j++) {
+        const __m128 all = totals_512(sums[0][j], sums[1][j], sums[2][j], sums[3][j]);
+        _mm_mask_storeu_ps(y + j * ldy, (__mmask8)((1 << rows) - 1), all);
+    }
 }
 
 /* A single row of x comes last, since it changes the scales. */
@@ -395,7 +435,7 @@ INLINE int64_t unpack_wide(td_wide *wide, int offset, int run, bool shifts, cons
                            const float *shift, float *floats, uint16_t *brains)
 {
     for (int64_t i = 0; i < k / 64; i++)
-        unpack_64(offset, run, shifts, wide(row, k, i / 4, (int)(i % 4), true), scale + 64 / run * i, shift + 64 / run * i,
+        unpack_64(offset, run, shifts, wide(row, k, i / 4, (int)(i % 4), true), scale + 64 * i / run, shift + 64 * i / run,
                   brains != NULL, brains ? (char *)(brains + 64 * i) : (char *)(floats + 64 * i));
     return k / 64 * 2;
 }
