@@ -354,7 +354,7 @@ static void *begin(group *g, const td_engine_call *call)
             end = &(*end)->next;
         *end = r;
     } else {
-        if (launch(g, call, e, td_stream_handle(stream)) || td_event_record(r->event, stream))
+        if (launch(g, call, e, call->stream) || td_event_record(r->event, stream))
             goto failed;
         r->launched = true;
     }
@@ -385,7 +385,7 @@ static void *barrier(void *opaque, const td_engine_call *call)
     td_part part = {td_tensor_data(one), 1};
     td_engine_call sum = *call;
     sum.kind = TD_ALL_REDUCE, sum.dtype = TD_U8, sum.device = td_tensor_device(one), sum.from = sum.to = &part, sum.n_from = sum.n_to = 1;
-    sum.reduction = TD_REDUCE_SUM;
+    sum.reduction = TD_REDUCE_SUM, sum.stream = td_stream_handle(td_stream_current(sum.device));
     return start(g, &sum);              /* its memory is free for what the stream does later */
 }
 

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <tede/auto.h>
+#include <tede/device.h>
 #include <tede/foreign.h>
 #include <tede/kernel.h>
 #include <tede/library.h>
@@ -279,10 +280,12 @@ td_work *td_group_start(td_group *group, const td_group_call *given)
             td_tensor_count_write(work->operands[i].x);
     }
     td_tensor *first = n ? work->operands[0].x : NULL;
-    td_engine_call passed = {.size = sizeof passed, .kind = call.kind, .dtype = first ? td_tensor_dtype(first) : TD_U8,
-                             .device = first ? td_tensor_device(first) : (td_device){TD_CPU, -1}, .n_from = call.n_from, .n_to = call.n_to,
+    const td_device device = first ? td_tensor_device(first) : (td_device){TD_CPU, -1};
+    td_stream *stream = device.type == TD_CPU ? NULL : td_stream_current(device);
+    td_engine_call passed = {.size = sizeof passed, .kind = call.kind, .dtype = first ? td_tensor_dtype(first) : TD_U8, .device = device,
+                             .stream = stream ? td_stream_handle(stream) : NULL, .n_from = call.n_from, .n_to = call.n_to,
                              .from = parts, .to = parts ? parts + call.n_from : NULL, .reduction = call.reduction, .factor = call.factor, .root = call.root, .tag = call.tag};
-    if (parts)
+    if (parts && (stream || device.type == TD_CPU))
         work->request = group->engine->call[call.kind](group->handle, &passed);
     if (parts && parts != space)
         td_mem_free(parts, sizeof *parts * (size_t)n);

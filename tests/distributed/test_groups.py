@@ -89,6 +89,24 @@ def test_a_barrier_is_over_when_what_was_begun_is(library):
         assert sums == [2.0 * i for i in range(40)] and values == [[0, 1, 2, 3]] * 2
 
 
+def kept(lib, rank, size):
+    """Whether a group keeps tensors of calls that are over."""
+    import gc
+    import weakref
+    D, seen = lib.distributed, []
+    for _ in range(4):
+        x = lib.ones(3)
+        seen.append(weakref.ref(x))
+        D.all_reduce(x, async_op=True).wait()
+        del x
+    gc.collect()
+    return [ref() is None for ref in seen]
+
+
+def test_groups_keep_no_tensors_of_calls_that_are_over(library):
+    assert ranks.run(kept, 2, library) == [[True] * 4] * 2
+
+
 def shown(lib, rank, size):
     D, other = lib.distributed, 1 - rank
     with importlib.import_module(f"{lib.__name__}.autograd.profiler").profile(record_shapes=True) as profile:

@@ -212,6 +212,42 @@ def test_data_parallel_on_cuda(ranks):
     """)
 
 
+ENGINE = """
+#include <tede/group.h>
+void *seen;
+static int there;
+static void *open_group(td_group_options *options) { (void)options; return &there; }
+static void close_group(void *group) { (void)group; }
+static void *all_reduce(void *group, const td_engine_call *call) { (void)group; seen = call->stream; return &there; }
+static int test(void *group, void *request, int *source) { (void)group, (void)request, (void)source; return 1; }
+static int release(void *group, void *request) { (void)group, (void)request; return 1; }
+static const td_group_engine engine = {.abi = TD_GROUP_ABI, .size = sizeof engine, .name = "seeing", .devices = 1 << TD_CPU | 1 << TD_CUDA, .open = open_group,
+    .close = close_group, .call = {[TD_ALL_REDUCE] = all_reduce}, .test = test, .release = release};
+__attribute__((constructor)) static void begin(void) { (void)!td_group_register(&engine); }
+"""
+
+
+def test_engines_get_the_current_stream(fake, library):
+    plugin = library("seeing", text=ENGINE)
+    code = f"""
+        import ctypes
+        import tede
+        from tede import _C
+        tede.ops.load_library({plugin!r})
+        seen, group = ctypes.c_void_p.in_dll(ctypes.CDLL({plugin!r}), "seen"), _C._Group("seeing", "seeing", 0, 2, [0, 1])
+        def stream_of(x):
+            group.start(0, [x], [x], 0, 1.0, 0, 0, 0.0, False).wait()
+            return seen.value or 0
+        x, stream = tede.ones(3).to("cuda"), tede.cuda.Stream()
+        first = stream_of(x)
+        with tede.cuda.stream(stream):
+            other = stream_of(x)
+            assert other not in (0, first) and stream_of(x) == other
+        assert stream_of(x) == first and stream_of(tede.ones(3)) == 0
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120, env={**os.environ, **fake, "OMP_NUM_THREADS": "1"})
+
+
 def test_declarations_are_those_of_the_header(tmp_path):
     """Where the wheels of NCCL and of CUDA's runtime, or a toolkit, are installed."""
     places = [*(pathlib.Path(p) for p in sys.path), *pathlib.Path("/usr/local").glob("cuda*"), *map(pathlib.Path, os.environ.get("NCCL_HOME", "").split())]

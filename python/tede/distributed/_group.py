@@ -577,10 +577,10 @@ class EngineBackend(Backend):
             finish = self._profiled(kind, operands or read or written, finish, root)
         work = self._engine.start(kind, read, written, number, factor, root, tag, _seconds(opts.timeout) if opts is not None else 0,
                                   opts is None or opts.asyncOp)
-        work = EngineWork(work, results, finish)
+        whole = EngineWork(work, results, finish)
         if self._keeps_order and kind < _SEND and (opts is None or opts.asyncOp):
-            self._note(work)
-        return work
+            self._note(whole if finish is not None else work)       # the engine's work lets go of tensors when it is done
+        return whole
 
     def _profiled(self, kind, operands, finish, root):
         name = f"{self._title}:{_NAMES[kind]}" if kind != _RECV or root >= 0 else f"{self._title}:recvAnySource"
@@ -595,8 +595,12 @@ class EngineBackend(Backend):
     def _note(self, work):
         """A barrier is over when what was begun before it is; streams see to that themselves."""
         if len(self._going) >= 16:
-            self._going = [other for other in self._going if not other.is_completed()]
+            self._going = self._unfinished()
         self._going.append(work)
+
+    def _unfinished(self):
+        works = [work if isinstance(work, EngineWork) else EngineWork(work, ()) for work in self._going]
+        return [work for work in works if not work.is_completed()]
 
     def _check_reduction(self, op):
         number, factor = _reduction(op)
@@ -898,7 +902,7 @@ class EngineBackend(Backend):
         return self.recv(tensors, -1, tag)
 
     def barrier(self, opts=None):
-        before, self._going = [work for work in self._going if not work.is_completed()], []
+        before, self._going = self._unfinished(), []
         work = self._start(_BARRIER, (), (), opts, [])
         return ManyWork([*before, work]) if before else work
 
