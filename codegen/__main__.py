@@ -71,6 +71,7 @@ def main():
         public = {ROOT / 'include/tede/ops.h': emit_public.ops_header(families),
                   ROOT / 'docs/operators.md': emit_public.operators_page(families, ROOT),
                   ROOT / 'python/tede/distributed/tensor/_splits.py': emit_public.splits(families),
+                  ROOT / 'python/tede/onnx/_entries.py': emit_public.onnx(families),
                   **emit_pyi.committed(ROOT, families)}
     if options.header:
         write(options.header, emit_public.ops_header(families))

@@ -142,8 +142,17 @@ def operators_page(families, root):
 
 def splits(families):
     """How calls on DTensors are split among processes: `splits` of the entries that have it, as a Python module."""
-    said = {op.full_name: op.entry['splits'] for groups in families.values() for group in groups for op in group
-            if op.entry.get('splits') and op.parent is None and op.target is None}
-    lines = ['"""Generated from `splits` of the entries in ops/: how an operator\'s calls are split among processes."""', '', 'SPLITS = {']
+    return table(families, 'splits', "how an operator's calls are split among processes")
+
+
+def onnx(families):
+    """What operators are in ONNX: `onnx` of the entries that have it, as a Python module."""
+    return table(families, 'onnx', 'what an operator is in ONNX, see Note [onnx] in _rules.py')
+
+
+def table(families, field, doc):
+    said = {op.full_name: op.entry[field] for groups in families.values() for group in groups for op in group
+            if op.entry.get(field) and op.parent is None and op.target is None}
+    lines = [f'"""Generated from `{field}` of the entries in ops/: {doc}."""', '', f'{field.upper()} = {{']
     lines += [f'    {json.dumps(name)}: {json.dumps(text)},' for name, text in sorted(said.items())]
     return '\n'.join([*lines, '}', ''])

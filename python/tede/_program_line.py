@@ -19,6 +19,17 @@ def user_line():
     return file, line, linecache.getline(file, line).strip()
 
 
+def raised_in(error):
+    """The same of where an exception came from."""
+    found, at = ("?", 0, ""), error.__traceback__
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
+        if not file.startswith(_HERE):
+            found = file, at.tb_lineno, linecache.getline(file, at.tb_lineno).strip()
+        at = at.tb_next
+    return found
+
+
 def name_of(func):
     return resolve_name(func) or getattr(func, "__qualname__", str(func))
 

@@ -233,6 +233,9 @@ def test_no_c_file_outside_ops_lists_operators():
 PYTHON = {
     'distributed/tensor/_rules.py': 'patterns of `batch`, some of which are called as an operator is',
     'distributed/tensor/_splits.py': 'generated from the entries',
+    'export/_file.py': "Python's own operators on numbers, which a graph's file may name",
+    'onnx/_entries.py': 'generated from the entries',
+    'onnx/_formulas.py': 'functions of the formula language, which are ONNX operators',
     '__init__.py': 'the names of the package: which module has a function that is written in Python, and which functions pass on to it',
     '_storage.py': 'methods of the old typed storages, some of which are called as operators are',
     '_tensor.py': 'methods of Tensor that are written in Python',

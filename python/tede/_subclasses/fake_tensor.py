@@ -189,7 +189,7 @@ class _Data(TorchFunctionMode):
                 result = func(*args, **(kwargs or {}))
         finally:
             self.mode._around = before
-        if func not in (tede.tensor, tede.as_tensor, tede.asarray) or isinstance(result, FakeTensor):
+        if func not in (tede.tensor, tede.as_tensor, tede.asarray) or isinstance(result, FakeTensor) or _foreign(result):
             return result
         fake = self.mode.fake_tensor_converter.from_real_tensor(self.mode, result).requires_grad_(result.requires_grad)
         for note in self.mode.noting:
