@@ -302,6 +302,7 @@ struct Overload {
     bool              plain;            /* takes tensors and ints only, in the schema's order */
     bool              words;            /* defaults that are words have their value (ops.<namespace>) */
     int16_t           dtype_arg;        /* index of dtype, or -1 */
+    int16_t           plain_out;        /* index of an argument called out that schemas of libraries have among the others, or -1 */
 };
 /* 1: matched, 0: not this overload, -1: a Python error is set.  On 0 and -1 the scratch is clean again. */
 int  td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool with_out,

@@ -409,7 +409,7 @@ static void place(const td_op_info *info, Scratch *s)
 int td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool with_out, Scratch *s)
 {
     const td_op_info *info = o->info;
-    if (with_out != (o->n_out > 0))
+    if (with_out != (o->n_out > 0 || (with_out && o->plain_out >= 0)))
         return 0;
     uint64_t seen = 0, swaps = td_py_swaps;
     int found = 1, self = o->receiver >= 0;
@@ -442,7 +442,7 @@ int td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyOb
         Py_ssize_t n = PyTuple_GET_SIZE(kwnames);
         for (Py_ssize_t k = 0; k < n; k++) {
             PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
-            if (PyUnicode_CompareWithASCIIString(name, "out") == 0) {
+            if (PyUnicode_CompareWithASCIIString(name, "out") == 0 && o->plain_out < 0) {
                 if (value == Py_None)
                     continue;
                 found = take_out(o, value, &seen, s);
@@ -494,7 +494,7 @@ int td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers)
 {
     const td_op_info *info = td_op_describe(op);
     int n = info->n_arguments;
-    *o = (Overload){.op = op, .info = info, .varargs = -1, .dtype_arg = -1, .first_out = -1, .receiver = -1};
+    *o = (Overload){.op = op, .info = info, .varargs = -1, .dtype_arg = -1, .plain_out = -1, .first_out = -1, .receiver = -1};
     if (n > TD_PY_ARGS)
         return 0;              /* no schema has so many; such a one is left to ops.aten */
     o->names = PyMem_Calloc((size_t)n + 1, sizeof *o->names);
@@ -542,6 +542,8 @@ int td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers)
         }
         if (a->kind == TD_VALUE_DTYPE)
             o->dtype_arg = (int16_t)i;
+        if (!strcmp(name, "out"))
+            o->plain_out = (int16_t)i;
         if (a->keyword_only || (method && i == self))
             continue;
         visible++;

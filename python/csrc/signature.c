@@ -362,7 +362,7 @@ static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *
     PyObject *unexpected = NULL, *twice = NULL;
     for (Py_ssize_t k = 0; k < n_keywords; k++) {
         PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
-        if (PyUnicode_CompareWithASCIIString(name, "out") == 0) {
+        if (PyUnicode_CompareWithASCIIString(name, "out") == 0 && o->plain_out < 0) {
             if (!has_out(op, o) && !unexpected)
                 unexpected = name;
             else if (!td_py_is_tensor(value) && !PyTuple_Check(value) && !PyList_Check(value))

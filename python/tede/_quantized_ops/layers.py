@@ -51,7 +51,7 @@ def celu(self, output_scale, output_zero_point, alpha=1):
 
 @operator(f"sigmoid(Tensor qx, {_TO}) -> Tensor")
 def sigmoid(qx, output_scale, output_zero_point):
-    return quantize(fused(qx).sigmoid(), qx.dtype, output_scale, output_zero_point)
+    return quantize(qx.dequantize().sigmoid(), qx.dtype, output_scale, output_zero_point)
 
 
 @operator(f"softmax(Tensor qx, int dim, {_TO}) -> Tensor")

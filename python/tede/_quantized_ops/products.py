@@ -195,6 +195,8 @@ _DYNAMIC = f"(Tensor X, {_PACKED}, bool reduce_range=False) -> Tensor Y"
 def linear_dynamic(X, W_prepack, reduce_range=False):
     """Activations are quantized to the range that they have; results are floats."""
     _check_linear("linear_dynamic", X, W_prepack)
+    if not X.numel():           # no range to quantize to
+        return functions["empty"]([*X.shape[:-1], W_prepack.w.size(0)], dtype=_C.float32)
     return _floats(functions["quantize_per_tensor_dynamic"](X.contiguous(), _C.quint8, reduce_range), W_prepack)
 
 

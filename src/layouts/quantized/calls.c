@@ -3,8 +3,8 @@
  *   numbers     the same on a copy of the integers as float32 (qint32: float64), for operators that don't take integers;
  *   computed    the operator on what the integers stand for; floating results are quantized as the first operand is;
  *   fused       the same, but the product with the scale isn't rounded before the zero point is taken off, as in PyTorch's loops;
- *   unit, symmetric
- *               the same, for results between 0 and 1 or between -1 and 1, which are quantized so that this is the range.
+ *   unit        as computed, for results between 0 and 1, which are quantized so that this is the range;
+ *   symmetric   as fused, for results between -1 and 1.
  * Integers have the order of what they stand for only if all have one scale and zero point, so the first two are for
  * tensors that are quantized per tensor, and alike if there are several. */
 #include "calls_layouts_quantized_calls.h"
@@ -32,7 +32,7 @@ static td_tensor *enter(td_tensor *x, const td_tensor *first, pattern p, bool wr
         return td_quantized_integers(quantized);
     }
     if (p > NUMBERS)
-        return p == COMPUTED || td_quantizer_of(x)->scheme != TD_PER_TENSOR_AFFINE ? td_dequantize_self(x) : td__dequantize_fused(x);
+        return p == COMPUTED || p == UNIT || td_quantizer_of(x)->scheme != TD_PER_TENSOR_AFFINE ? td_dequantize_self(x) : td__dequantize_fused(x);
     if (td_check_per_tensor(x))
         return NULL;
     if (!written && !td_quantizers_agree(td_quantizer_of(x), td_quantizer_of(first)))

@@ -171,6 +171,12 @@ td_tensor *td_quantized_adaptive_avg_pool2d(td_tensor *self, int64_t n, const in
     return averaged(self, means);
 }
 
+td_tensor *td_quantized_adaptive_avg_pool3d(td_tensor *self, int64_t n, const int64_t *size)
+{
+    TD_AUTO td_tensor *numbers = centered(self), *means = numbers ? td_adaptive_avg_pool3d(numbers, n, size) : NULL;
+    return averaged(self, means);
+}
+
 /* ---- products on the bytes */
 
 td_tensor *td_quantized__bytes_product(td_tensor *x, td_tensor *panels, int64_t columns, td_tensor *less, td_tensor *more, td_tensor *by, int64_t n_window,

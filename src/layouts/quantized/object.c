@@ -70,6 +70,15 @@ static td_tensor *attach(td_tensor *x, const td_quantizer *q)
 
 static td_tensor *alias(td_tensor *x, bool own_version) { return attach(td_plain_alias(x, (td_dtype)x->dtype, own_version), td_quantizer_of(x)); }
 
+/* Views are autograd's, for what is written into them later.  There are no gradients here, and composites would be taken apart before their
+ * patterns are found. */
+static td_tensor *attach_view(td_tensor *x, const td_quantizer *q)
+{
+    if (x && !(x->flags & TD_FLAG_INFERENCE))
+        x->keys &= ~TD_KEYSET(TD_KEY_AUTOGRAD);
+    return attach(x, q);
+}
+
 /* Where x's element at an offset is. */
 static void place_of(const td_tensor *x, int64_t offset, int64_t *place)
 {
@@ -148,7 +157,7 @@ static td_tensor *view_of_packed(td_tensor *x, td_dtype dtype, int ndim, const i
         return td_fail(TD_E_RUNTIME, "%s: elements that share a byte have no other views than of all of them in their order; "
                        "dequantize() or int_repr() makes a tensor that has", td_dtype_title((td_dtype)x->dtype));
     TD_AUTO_QUANTIZER td_quantizer *q = of_view(x, ndim, sizes, strides, 0);
-    return q ? attach(td_plain_view(x, dtype, ndim, sizes, expected, 0), q) : NULL;
+    return q ? attach_view(td_plain_view(x, dtype, ndim, sizes, expected, 0), q) : NULL;
 }
 
 static td_tensor *view(td_tensor *x, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t byte_offset)
@@ -162,7 +171,7 @@ static td_tensor *view(td_tensor *x, td_dtype dtype, int ndim, const int64_t *si
         return bytes;
     }
     TD_AUTO_QUANTIZER td_quantizer *q = of_view(x, ndim, sizes, strides, byte_offset / td_itemsize(x));
-    return q ? attach(td_plain_view(x, dtype, ndim, sizes, strides, byte_offset), q) : NULL;
+    return q ? attach_view(td_plain_view(x, dtype, ndim, sizes, strides, byte_offset), q) : NULL;
 }
 
 static int item(const td_tensor *x, td_scalar *value)

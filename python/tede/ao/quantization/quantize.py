@@ -122,7 +122,7 @@ def _add_observer_(module, qconfig_propagation_list=None, non_leaf_module_list=N
         elif _has_qconfig(child) and kind in custom:
             observed = custom[kind].from_float(child)
             setattr(module, name, observed)
-            if custom[kind] not in no_observer_set():
+            if not issubclass(custom[kind], tuple(no_observer_set())):
                 insert(observed)
         else:
             _add_observer_(child, classes, non_leaf_module_list, device, custom)
