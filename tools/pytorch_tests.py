@@ -538,7 +538,8 @@ def main():
     if options.internal is None:
         options.internal = pathlib.Path(importlib.util.find_spec("torch").origin).parent.parent
     if options.k or options.every != 1 or options.everything:        # other results than those of whole files
-        options.out = options.out / re.sub(r"\W+", "_", f"k{'-'.join(options.k)}_{options.every}_{options.everything}")
+        label = re.sub(r"\W+", "_", f"k{'-'.join(options.k)}_{options.every}_{options.everything}")
+        options.out = options.out / (label if len(label) < 200 else f"{label[:150]}_{zlib.crc32(label.encode()):08x}")
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "sitecustomize.py").write_text(
