@@ -1,4 +1,5 @@
 """torch._C._distributed_c10d: the names that PyTorch's C++ has."""
+from tede.distributed._control import _ControlCollectives, _StoreCollectives  # noqa: F401
 from tede.distributed._group import (  # noqa: F401
     AllgatherOptions, AllreduceCoalescedOptions, AllreduceOptions, AllToAllOptions, Backend, BarrierOptions, BroadcastOptions, FakeProcessGroup, GatherOptions,
     OpType, ProcessGroup, ReduceOp, ReduceOptions, ReduceScatterOptions, ScatterOptions, Work, _create_work_from_future, _make_nccl_premul_sum)

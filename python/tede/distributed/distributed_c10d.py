@@ -1180,6 +1180,11 @@ def _reduce_scatter_base(output, input, op=ReduceOp.SUM, group=None, async_op=Fa
     return reduce_scatter_tensor(output, input, op, group, async_op)
 
 
+def _numbers(sizes):
+    """Sizes of parts, which may be a tensor; none: an empty list."""
+    return [] if sizes is None else sizes.tolist() if isinstance(sizes, tede.Tensor) else sizes
+
+
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
     """Rank i gets part i of every rank's input; parts are equal, or have so many rows each."""
     if _rank_not_in_group(group):
@@ -1187,8 +1192,8 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     _check_single_tensor(output, "output")
     _check_single_tensor(input, "input")
     _ensure_all_tensors_same_dtype(output, input)
-    work = _group_or_default(group).all_to_all_single(_real(output), _real(input), output_split_sizes or [], input_split_sizes or [],
-                                                  _options(AllToAllOptions, async_op))
+    work = _group_or_default(group).all_to_all_single(_real(output), _real(input), _numbers(output_split_sizes), _numbers(input_split_sizes),
+                                                      _options(AllToAllOptions, async_op))
     return _finish(work, async_op)
 
 
