@@ -38,3 +38,8 @@ def is_compiling():
 def is_in_onnx_export():
     """Whether torch.onnx.export records."""
     return _is("onnx")
+
+
+def _get_tracing_state():
+    """Something while torch.jit.trace records, else None."""
+    return True if _is("tracing") else None

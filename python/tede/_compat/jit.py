@@ -1,23 +1,15 @@
-"""TorchScript's names. Nothing is compiled: script and trace return what they were passed, and say so once.
-
-A program that scripts its model runs as it is. Saving a scripted module, and loading one, is not there.
-"""
+"""TorchScript's names. trace records a graph (tede/_traced.py), which can be saved and loaded. Nothing is compiled: script returns what it was passed,
+and says so once; a program that scripts its model runs as it is."""
+from builtins import isinstance as _builtin_isinstance
 from typing import Any, Dict, Final, List, Optional, Tuple, Union  # noqa: F401
 
 from tede._compat import fill as _fill
 from tede._notice import once as _once
+from tede._script import ScriptFunction, ScriptModule, ScriptObject, TracerWarning, TracingCheckError  # noqa: F401
 
 __all__ = ["Attribute", "CompilationUnit", "Error", "ScriptFunction", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork",
            "freeze", "ignore", "interface", "isinstance", "load", "onednn_fusion_enabled", "optimize_for_inference", "save", "script",
            "script_if_tracing", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait"]
-
-
-class TracerWarning(Warning):
-    """What a tracer that can't follow Python says; for filters."""
-
-    @staticmethod
-    def ignore_lib_warnings():
-        """Nothing to ignore: there is no tracer."""
 
 
 def _identity(what):
@@ -30,15 +22,39 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     return obj
 
 
-def trace(func, example_inputs=None, *args, **kwargs):
-    """The function or module, unchanged."""
-    _identity("trace")
-    return func
+def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True,
+          _force_outplace=False, _module_class=None, _compilation_unit=None, example_kwarg_inputs=None, _store_inputs=True):
+    """The function or module as the graph of operators that it calls on the example inputs: `graph`, `code`, `save`, and itself to be called.
+
+    Sizes that the calls don't depend on stay open. A program that needs a value, in an `if` say, is refused with its line. check_trace: compare
+    results with the program's, and warn (TracerWarning) where they differ."""
+    from tede._traced import trace
+    if (example_inputs is None) == (example_kwarg_inputs is None):
+        raise RuntimeError("example_inputs and example_kwarg_inputs: one of them is needed")
+    args = example_inputs if _builtin_isinstance(example_inputs, (tuple, list)) else () if example_inputs is None else (example_inputs,)
+    checks = None if check_inputs is None else [x if _builtin_isinstance(x, (tuple, list)) else (x,) for x in check_inputs]
+    return trace(func, tuple(args), dict(example_kwarg_inputs or {}), check_trace, check_tolerance, checks)
 
 
-def trace_module(mod, inputs, *args, **kwargs):
-    _identity("trace_module")
-    return mod
+def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, **options):
+    """trace() of a module's forward, which is the only method that can be traced: inputs is {"forward": the example inputs}."""
+    if list(inputs) != ["forward"]:
+        raise NotImplementedError(f"torch.jit.trace_module: methods {list(inputs)}; only forward can be traced")
+    return trace(mod, inputs["forward"], check_trace=check_trace, check_tolerance=check_tolerance,
+                 check_inputs=None if check_inputs is None else [x["forward"] for x in check_inputs])
+
+
+def save(m, f, _extra_files=None):
+    """Write a traced module or function: a zip archive of its graph as text and its tensors. Read by tede alone."""
+    if not _builtin_isinstance(m, (ScriptModule, ScriptFunction)):
+        raise NotImplementedError("torch.jit.save: there is no TorchScript here; trace the module, or save its state_dict with torch.save")
+    m.save(f, _extra_files)
+
+
+def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
+    """What save wrote. Archives of TorchScript can't be run."""
+    from tede._traced import load
+    return load(f, map_location, _extra_files)
 
 
 def isinstance(obj, target_type):
@@ -91,15 +107,6 @@ def wait(future):
     return future.wait()
 
 
-class ScriptFunction:
-    """No function is an instance."""
-
-
-class ScriptObject:
-    """Packed weights of quantized layers (torch.ops.quantized) are its only instances."""
-    __module__ = "tede"
-
-
 ScriptMethod, RecursiveScriptClass = ScriptFunction, ScriptObject
 
 
@@ -125,9 +132,5 @@ class ScriptWarning(Warning):
     pass
 
 
-class TracingCheckError(Exception):
-    pass
-
-
 _fill(globals())
-RecursiveScriptModule = TracedModule = TopLevelTracedModule = ScriptModule  # noqa: F821
+RecursiveScriptModule = TracedModule = TopLevelTracedModule = ScriptModule

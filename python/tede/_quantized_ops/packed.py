@@ -6,7 +6,7 @@ import copyreg
 
 from tede import _C
 from tede._quantized import per_tensor_affine, scheme_of
-from tede.jit import ScriptObject
+from tede._script import ScriptObject
 
 _CLASSES = {}
 

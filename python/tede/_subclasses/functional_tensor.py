@@ -87,6 +87,13 @@ def _functional_form(func):
     return found
 
 
+def _defaults(func, form, count, named):
+    """Values that a call leaves out since they are func's defaults, and for which the form has none (p of bernoulli_)."""
+    needed = {a.name for a in form._schema.arguments if a.default_value is None}
+    return {a.name: a.default_value for i, a in enumerate(func._schema.arguments)
+            if i >= count and a.name in needed and a.name not in named and a.default_value is not None}
+
+
 def _as_copy(func):
     """The overload that gives what a view shows as a copy; the view itself where there is none."""
     copy = _copies.get(func)
@@ -456,7 +463,7 @@ def _call_writing(level, func, args, kwargs, names, mine):
         result, new = _call_on_copies(func, values, named, names)
     else:
         into = form._opname == func._opname
-        given = {name: x for name, x in named.items() if not (into and name in names)}
+        given = {name: x for name, x in named.items() if not (into and name in names)} | _defaults(func, form, len(values), named)
         results = form(*values, **given)
         results = [results] if len(form._schema.returns) == 1 else list(results)
         count = len(results) - len(names) if more else 0

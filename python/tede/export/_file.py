@@ -109,8 +109,9 @@ def read(f, kind, extra_files=None, map_location=None):
         program = json.loads(archive.read("program.json"))
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise RuntimeError(f"this isn't an archive of tede's programs ({error}); archives of TorchScript and of torch.export can't be run") from None
-    if program["kind"] != kind or program["version"] > _VERSION:
-        raise RuntimeError(f"this is a file of a {program['kind']}, version {program['version']}, not of a {kind}")
+    kinds = (kind,) if isinstance(kind, str) else kind
+    if program["kind"] not in kinds or program["version"] > _VERSION:
+        raise RuntimeError(f"this is a file of a {program['kind']}, version {program['version']}, not of a {' or '.join(kinds)}")
     tensors = tede.load(io.BytesIO(archive.read("tensors.pt")), weights_only=True, map_location=map_location)
     for name in list(extra_files or ()):
         extra_files[name] = archive.read(f"extra/{name}")

@@ -52,7 +52,7 @@ class ExportedProgram:
 
     def module(self):
         """A module with the program's weights that computes what the program did, for arguments of the same structure and sizes."""
-        return _unlifted(self._recording, self.range_constraints)
+        return unlifted(self._recording, self.range_constraints)
 
     def run_decompositions(self, decomp_table=None):
         """The program itself: it is of operators that aren't composed already; a table of decompositions is refused."""
@@ -97,7 +97,7 @@ def _signature(recorded, parameters, persistent):
     return ExportGraphSignature(inputs, outputs)
 
 
-class _Program(GraphModule):
+class Program(GraphModule):
     """The graph with its weights: called as the module was that it was recorded of."""
 
     def __call__(self, *args, **kwargs):
@@ -106,7 +106,7 @@ class _Program(GraphModule):
             args, kwargs = self._bound(args, kwargs)
             flat, spec = tree.tree_flatten((args, kwargs))
         if spec != self._in_spec:
-            raise TypeError(f"the program was exported for arguments of the structure {self._in_spec}, not {spec}")
+            raise TypeError(f"the program was recorded for arguments of the structure {self._in_spec}, not {spec}")
         self._check(flat)
         leaves = super().__call__(*flat)
         return tree.tree_unflatten(list(leaves), self._out_spec)
@@ -125,10 +125,10 @@ class _Program(GraphModule):
         for name, x, (shape, dtype) in zip(self._leaf_names, flat, self._described):
             if shape is None:
                 if x != dtype:
-                    raise RuntimeError(f"{name} was {dtype!r} when the program was exported; it is {x!r}")
+                    raise RuntimeError(f"{name} was {dtype!r} when the program was recorded; it is {x!r}")
                 continue
             if not isinstance(x, tede.Tensor) or x.ndim != len(shape) or x.dtype != dtype:
-                raise RuntimeError(f"{name}: a tensor of {len(shape)} dimensions and {dtype} was exported")
+                raise RuntimeError(f"{name}: a tensor of {len(shape)} dimensions and {dtype} was recorded")
             for dim, (size, known) in enumerate(zip(x.shape, shape)):
                 if isinstance(known, int):
                     if size != known:
@@ -139,7 +139,7 @@ class _Program(GraphModule):
                     raise RuntimeError(f"Guard failed: {name}.size()[{dim}] is {size}, not within {limits.min} to {limits.max}")
 
 
-def _unlifted(recorded, ranges):
+def unlifted(recorded, ranges, kind=Program):
     root, graph, copies = Module(), Graph(), {}
 
     def owner(name):
@@ -170,7 +170,7 @@ def _unlifted(recorded, ranges):
     for place, value in recorded.writes.items():
         graph.call_function(tede.ops.aten.copy_.default, (copies[place], copies[value]))
     graph.output(tuple(copies[x] if isinstance(x, Node) else x for x in recorded.results))
-    program = _Program(root, graph)
+    program = kind(root, graph)
     program._in_spec, program._out_spec, program._ranges = recorded.in_spec, recorded.out_spec, ranges
     program._leaf_names = [node.name for node in recorded.users]
     program._described = [_description(node, x) for node, x in zip(recorded.users, recorded.flat)]

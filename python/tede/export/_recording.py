@@ -7,6 +7,7 @@ that nothing is computed: once for each such dimension with that one changed, an
 whole numbers, and a number that differs among them is written as a product of sizes of tensors that the graph has at that point, with a factor
 and a summand: the one that gives the number in all recordings. So no number has to know where it comes from, and no module has to be
 analysed; a module whose calls depend on a size (a branch, a loop) is refused, with the call that differs."""
+import contextlib
 import inspect
 import itertools
 import operator
@@ -135,6 +136,37 @@ def record(module, args, kwargs=None, varying=None):
     return _Varied(make, flat, varying).recording
 
 
+def record_open(module, args, kwargs=None):
+    """A recording for all sizes for which the module makes the same calls, as far as trying tells: each dimension alone, then those
+    that don't vary alone together with the others of their size."""
+    args, kwargs = tuple(args), dict(kwargs or {})
+    flat, in_spec = tree.tree_flatten((args, kwargs))
+    make = lambda flat: Recording(module, args, kwargs, flat, in_spec).make()
+    first = make(flat)
+
+    def varies(dims):
+        try:
+            _Varied(make, flat, dims, first)
+        except Exception:       # the module's own error, for that size, or that it makes other calls
+            return False
+        return True
+    found, left = {}, {}
+    for i, x in enumerate(flat):
+        for dim in range(x.ndim if isinstance(x, tede.Tensor) and x.numel() else 0):
+            if varies({i: {dim: "n"}}):
+                found.setdefault(i, {})[dim] = f"s{i}_{dim}"
+            else:
+                left.setdefault(x.shape[dim], {}).setdefault(i, {})[dim] = f"n{x.shape[dim]}"
+    for dims in left.values():
+        if sum(map(len, dims.values())) > 1 and varies(dims):
+            for i, names in dims.items():
+                found.setdefault(i, {}).update(names)
+    if found:
+        with contextlib.suppress(RuntimeError):     # together they don't
+            return _Varied(make, flat, found).recording
+    return first
+
+
 # ---- sizes that vary: see Note [Sizes that vary]
 
 class _Differs(RuntimeError):
@@ -142,7 +174,8 @@ class _Differs(RuntimeError):
 
 
 class _Varied:
-    def __init__(self, make, flat, varying):
+    def __init__(self, make, flat, varying, recorded=None):
+        """recorded: a recording with the sizes that there are; only whether they may vary is found."""
         self.make, self.flat, self.varying = make, flat, varying
         first = {}
         for i, dims in varying.items():
@@ -155,8 +188,11 @@ class _Varied:
         ones = [name for name, size in first.items() if size == 1]
         for i, name in enumerate(ones):
             self.base[name] = 2 + i
-        self.recording = self._at(self.base)
+        self.recording = recorded if recorded is not None and not ones else self._at(self.base)
         self.all = [self.recording]
+        if recorded is not None:
+            self._others(next(iter(self.base)), enough=1)
+            return
         chosen = {name: self._others(name)[-1] for name in self.base}
         self._same(self._at(chosen), "other sizes of " + ", ".join(chosen))
         self._write_sizes()
@@ -167,14 +203,15 @@ class _Varied:
             return x if shape == list(x.shape) else tede.empty(shape, dtype=x.dtype, device=x.device)
         return self.make([resized(i, x) if i in self.varying else x for i, x in enumerate(self.flat)])
 
-    def _others(self, name):
+    def _others(self, name, enough=2):
         """Two other sizes of the dimension, or one, with which the module makes the same calls. The first is recorded."""
         b, error, found = self.base[name], None, []
-        for size in dict.fromkeys(s for s in (2 * b + 1, 3 * b, b + 1, b - 1, 2 * b, b // 2, b + 8) if s > 1 and s != b):
+        sizes = list(dict.fromkeys(s for s in (2 * b + 1, 3 * b, 2 * b, b + 1, b - 1, b // 2, b + 8) if s > 1 and s != b))
+        for size in sizes if enough > 1 else sizes[:3]:
             try:
                 self._same(self._at({**self.base, name: size}), f"dimension '{name}' of size {size} instead of {b}", keep=not found)
                 found.append(size)
-                if len(found) == 2:
+                if len(found) == enough:
                     return found
             except Exception as e:      # the module's own, for this size
                 error = error or e

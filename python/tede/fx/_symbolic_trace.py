@@ -18,7 +18,7 @@ from tede.fx.graph import Graph, PythonCode, _PyTreeCodeGen, _PyTreeInfo
 from tede.fx.graph_module import GraphModule, _compile
 from tede.fx.node import has_side_effect
 from tede.fx.proxy import ParameterProxy, Proxy, TracerBase, _proxies  # noqa: F401
-from tede.jit import ScriptObject  # noqa: F401
+from tede._script import ScriptObject  # noqa: F401
 from tede.nn import Module
 from tede.utils import _pytree
 
