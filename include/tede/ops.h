@@ -2420,6 +2420,20 @@ TD_API td_tensor *td__quantized_add(td_tensor *self, td_tensor *other, double sc
 /* The product likewise, whose integers are rounded before the zero point is added. */
 TD_API td_tensor *td__quantized_mul(td_tensor *self, td_tensor *other, double scale, int64_t zero_point,
         bool relu);
+/* Self quantized and dequantized; the scale and the zero point have gradients, times ``grad_factor``. */
+TD_API td_tensor *td__fake_quantize_learnable_per_tensor_affine(td_tensor *self, td_tensor *scale,
+        td_tensor *zero_point, int64_t quant_min, int64_t quant_max, double grad_factor);
+/* Gradients of self, the scale and the zero point. */
+TD_API int td__fake_quantize_learnable_per_tensor_affine_backward(td_tensor **results, td_tensor *grad,
+        td_tensor *self, td_tensor *scale, td_tensor *zero_point, int64_t quant_min, int64_t quant_max,
+        double grad_factor) TD_MUST_USE;
+/* The same with a scale and a zero point for each index of a dimension. */
+TD_API td_tensor *td__fake_quantize_learnable_per_channel_affine(td_tensor *self, td_tensor *scale,
+        td_tensor *zero_point, int64_t axis, int64_t quant_min, int64_t quant_max, double grad_factor);
+/* Gradients of self, the scales and the zero points. */
+TD_API int td__fake_quantize_learnable_per_channel_affine_backward(td_tensor **results, td_tensor *grad,
+        td_tensor *self, td_tensor *scale, td_tensor *zero_point, int64_t axis, int64_t quant_min,
+        int64_t quant_max, double grad_factor) TD_MUST_USE;
 /* A matrix of int8 as panels for `_bytes_product`. ``run`` of a row's bytes lie beside each other in what it is multiplied with: all of them, or */
 TD_API td_tensor *td__bytes_pack(td_tensor *weight, int64_t run);
 /* Rows of bytes, or windows of an image with channels last, times a packed matrix, in integers: ``round((sum - less + more) * by) + zero_point`` as bytes, */

@@ -81,6 +81,14 @@ int td_op_fake_quantize_per_channel_affine_cachemask(td_tensor **results, td_ten
         return td_error(TD_E_RUNTIME, "dimensions of scale and zero-point are not consistent with input tensor");
     if (check(quant_min, quant_max))
         return -1;
+    if (zero_point->dtype == TD_I32 && zero_point->numel && !td_hides_values(zero_point)) {
+        td_scalar low, high;
+        TD_AUTO td_tensor *least = td_amin(zero_point, 0, NULL, false), *most = td_amax(zero_point, 0, NULL, false);
+        if (!least || !most || td_tensor_item(least, &low) || td_tensor_item(most, &high))
+            return -1;
+        if (low.i < quant_min || high.i > quant_max)
+            return td_error(TD_E_RUNTIME, "`zero_point` must be between `quant_min` and `quant_max`.");
+    }
     int64_t sizes[TD_MAX_DIMS];
     for (int d = 0; d < self->ndim; d++)
         sizes[d] = d == axis ? -1 : 1;
