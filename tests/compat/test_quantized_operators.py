@@ -221,6 +221,54 @@ def test_windows_of_many_shapes(channels, outputs, kernel, size, stride, padding
             nearly(getattr(mine, name)(a, p, .1, 100), getattr(theirs, name)(b, q, .1, 100))
 
 
+APART = [(2, 3, 9, 1, 1, 1), (3, 1, 5, 1, 0, 1), (16, 3, 14, 1, 1, 1), (21, 3, 13, 1, 2, 2), (22, 5, 8, 2, 2, 1), (32, 3, 33, 2, 1, 1), (33, 2, 7, 3, 1, 3),
+         (64, 3, 12, 1, 1, 1), (65, 4, 9, 1, 0, 1), (96, 1, 6, 2, 0, 1), (130, 3, 4, 1, 3, 1), (40, 7, 7, 1, 0, 1)]
+
+
+@pytest.mark.parametrize("channels, kernel, size, stride, padding, dilation", APART)
+def test_windows_of_channels_apart(channels, kernel, size, stride, padding, dilation):
+    for n in (1, 3):
+        a, b = bytes_of(n, channels, size, size + 1)
+        w, tw = by_channel(numbers(channels, 1, kernel, kernel, seed=2))
+        bias, places = numbers(channels, seed=3), ([stride] * 2, [padding] * 2, [dilation] * 2, channels)
+        for x, tx in ((a, b), (a.contiguous(memory_format=tede.channels_last), b.contiguous(memory_format=torch.channels_last)), (a[:, :, 1:], b[:, :, 1:])):
+            if size - 1 + 2 * padding <= dilation * (kernel - 1):
+                continue
+            for name in ("conv2d", "conv2d_relu"):
+                p, q = mine.conv2d_prepack(w, here(bias), *places), theirs.conv2d_prepack(tw, bias, *places)
+                got = getattr(mine, name)(x, p, .1, 100)
+                nearly(got, getattr(theirs, name)(tx, q, .1, 100))
+                assert p.panels is not None
+                p.panels = None             # the sums of floats, which are exact
+                assert tede.equal(got, getattr(mine, name)(x, p, .1, 100))
+
+
+def test_lines_of_channels_apart():
+    (a, b), (w, tw) = bytes_of(2, 40, 19), by_channel(numbers(40, 1, 5, seed=2))
+    p, q = mine.conv1d_prepack(w, None, [1], [2], [1], 40), theirs.conv1d_prepack(tw, None, [1], [2], [1], 40)
+    nearly(mine.conv1d(a, p, .1, 100), theirs.conv1d(b, q, .1, 100))
+
+
+def test_windows_of_channels_apart_without_images():
+    a, _ = bytes_of(0, 40, 9, 9)
+    p = mine.conv2d_prepack(by_channel(numbers(40, 1, 3, 3))[0], None, [1, 1], [1, 1], [1, 1], 40)
+    assert mine.conv2d(a, p, .1, 100).shape == (0, 40, 9, 9)
+
+
+def test_windows_of_channels_apart_are_checked():
+    pack, product = tede._C._operators["_bytes_pack"], tede._C._operators["_bytes_product"]
+    x, weight = tede.zeros(1, 5, 5, 8, dtype=tede.uint8), tede.zeros(8, 9, dtype=tede.int8)
+    quads, columns = pack(weight, 0), lambda n: (tede.zeros(n, dtype=tede.int32), tede.zeros(n), tede.zeros(n))
+    assert quads.numel() == 64 * 12
+    window = [3, 3, 1, 1, 0, 0, 1, 1]
+    assert product(x, quads, 8, *columns(8), window, True, 0, 0, 1., 3, tede.uint8).shape == (1, 3, 3, 8)
+    for panels, n, places in ((quads, 7, window), (quads[1:], 8, window), (quads, 8, []), (quads, 8, [4, 4, *window[2:]]), (pack(weight, 9), 8, window)):
+        with pytest.raises(RuntimeError, match="_bytes_product"):
+            product(x, panels, n, *columns(n), places, True, 0, 0, 1., 3, tede.uint8)
+    with pytest.raises(RuntimeError, match="_bytes_pack"):
+        pack(weight, -1)
+
+
 @pytest.mark.parametrize("rows", [1, 3, 4, 5, 16, 17, 31, 32, 33, 70, 300])
 @pytest.mark.parametrize("width, outputs", [(64, 64), (768, 130), (7, 3), (65, 65), (130, 64), (4, 1)])
 def test_products_of_many_shapes(rows, width, outputs):
@@ -251,6 +299,9 @@ for channels, outputs, kernel, size, stride, padding, dilation in WINDOWS:
     flat = ops.quantized.linear_prepack(tede.quantize_per_tensor(w.flatten(1), 1., 0, tede.qint8), None)
     rows = tede.quantize_per_tensor((tede.arange(40 * w[0].numel()) * 29 % 251).reshape(40, -1).float(), 1., 3, tede.quint8)
     made.update(bytes(y.flatten().tolist()) + bytes(ops.quantized.linear(rows, flat, 777., 100).int_repr().flatten().tolist()))
+    apart = ops.quantized.conv2d_prepack(tede.quantize_per_tensor(w[:1].permute(1, 0, 2, 3), 1., 0, tede.qint8), None, [stride] * 2, [padding] * 2,
+                                         [dilation] * 2, channels)
+    made.update(bytes(ops.quantized.conv2d(x, apart, 99., 90).int_repr().flatten().tolist()))
 print(made.hexdigest())
 """
     results = {subprocess.run([sys.executable, "-c", f"WINDOWS = {WINDOWS}" + program], env={**os.environ, "TEDE_CPU": level}, check=True,

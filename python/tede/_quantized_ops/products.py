@@ -71,13 +71,13 @@ class _Panels:
             by = functions["full"]([self.columns], single(_step(x_scale, self.w) / single(scale)))
         return less, self.zeros if self.bias is None else self.bias.to(_C.float32) / step, by
 
-    def product(self, qx, scale, zero_point, relu=False, window=()):
+    def product(self, qx, scale, zero_point, relu=False, window=(), apart=False):
         x_scale, x_zero = qx.q_scale(), qx.q_zero_point()
         less, more, by = self.of_scales(x_scale, x_zero, None if scale is None else float(scale))
         if scale is None:
-            return operators["_bytes_product"](qx, self.bytes, self.columns, less, more, by, window, x_zero, 0, 1., 0, _C.float32)
+            return operators["_bytes_product"](qx, self.bytes, self.columns, less, more, by, window, apart, x_zero, 0, 1., 0, _C.float32)
         zero_point = int(zero_point)
-        return operators["_bytes_product"](qx, self.bytes, self.columns, less, more, by, window, x_zero, zero_point if relu else 0, float(scale),
+        return operators["_bytes_product"](qx, self.bytes, self.columns, less, more, by, window, apart, x_zero, zero_point if relu else 0, float(scale),
                                            zero_point, _C.uint8)
 
 
@@ -278,11 +278,12 @@ def _convolution(name, qx, packed, scale, zero_point, relu=False, flat=False, pl
     if flat:
         qx = qx.unsqueeze(-2)
     # Channels come last: a window is runs of bytes, and its product a pixel.
-    panels = _bytes_of(qx, packed, lambda w: w.permute(0, 2, 3, 1).reshape(w.size(0), -1), packed.run()) \
-        if packed.dims == 2 and packed._groups == 1 and not packed._transpose and plus is None else None
+    apart = packed._groups > 1 and packed._groups == packed.w.size(0) and packed.w.size(1) == 1
+    panels = _bytes_of(qx, packed, lambda w: w.permute(0, 2, 3, 1).reshape(w.size(0), -1), 0 if apart else packed.run()) \
+        if packed.dims == 2 and (packed._groups == 1 or apart) and not packed._transpose and plus is None else None
     if panels is not None:
         window = [*packed.w.shape[2:], *packed._stride, *packed._padding, *packed._dilation]
-        made = panels.product(qx.permute(0, 2, 3, 1), scale, zero_point, relu, window).permute(0, 3, 1, 2)
+        made = panels.product(qx.permute(0, 2, 3, 1), scale, zero_point, relu, window, apart).permute(0, 3, 1, 2)
         return made.squeeze(-2) if flat else made
     x = _scaled(_convolution_sums(qx, packed), qx.q_scale(), packed.w, packed.b, scale, (-1,) + (1,) * packed.dims)
     if plus is not None:

@@ -180,12 +180,12 @@ td_tensor *td_quantized_adaptive_avg_pool3d(td_tensor *self, int64_t n, const in
 /* ---- products on the bytes */
 
 td_tensor *td_quantized__bytes_product(td_tensor *x, td_tensor *panels, int64_t columns, td_tensor *less, td_tensor *more, td_tensor *by, int64_t n_window,
-                                       const int64_t *window, int64_t fill, int64_t least, double scale, int64_t zero_point, td_dtype dtype)
+                                       const int64_t *window, bool apart, int64_t fill, int64_t least, double scale, int64_t zero_point, td_dtype dtype)
 {
     if (!td_is_quantized(x) || td_check_per_tensor(x))
         return td_fail(TD_E_RUNTIME, "_bytes_product: x alone is quantized, per tensor");
     TD_AUTO td_tensor *integers = td_quantized_integers(x);
-    TD_AUTO td_tensor *made = integers ? td__bytes_product(integers, panels, columns, less, more, by, n_window, window, fill, least, scale, zero_point, dtype) : NULL;
+    TD_AUTO td_tensor *made = integers ? td__bytes_product(integers, panels, columns, less, more, by, n_window, window, apart, fill, least, scale, zero_point, dtype) : NULL;
     if (!made || dtype == TD_F32)
         return td_ref(made);
     TD_AUTO_QUANTIZER td_quantizer *q = td_quantizer_per_tensor(scale, zero_point);

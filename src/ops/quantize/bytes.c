@@ -14,14 +14,21 @@ static int64_t panel_bytes(int64_t columns, int64_t taps, int64_t run)
     return __builtin_mul_overflow(steps * STEP, taps, &bytes) || __builtin_mul_overflow(bytes, panels * PANEL, &bytes) ? -1 : bytes;
 }
 
+/* Of windows of channels apart: for each 64 channels whole quads of taps, see TD_BYTES_QUAD. */
+static int64_t apart_bytes(int64_t channels, int64_t taps)
+{
+    int64_t bytes;
+    return __builtin_mul_overflow(channels / PANEL * PANEL + (channels % PANEL ? PANEL : 0), taps / 4 * 4 + (taps % 4 ? 4 : 0), &bytes) ? -1 : bytes;
+}
+
 int td_meta__bytes_pack(td_spec *specs, td_tensor *weight, int64_t run)
 {
     if (weight->ndim != 2 || weight->dtype != TD_I8)
         return td_error(TD_E_RUNTIME, "_bytes_pack: a matrix of int8 is expected, not %s with %d dimensions", td_dtype_name((td_dtype)weight->dtype),
                         weight->ndim);
-    if (run < 1 || weight->sizes[1] % run)
+    if (run < 0 || (run && weight->sizes[1] % run))
         return td_error(TD_E_RUNTIME, "_bytes_pack: rows of %" PRId64 " are not runs of %" PRId64, weight->sizes[1], run);
-    const int64_t bytes = panel_bytes(weight->sizes[0], weight->sizes[1] / run, run);
+    const int64_t bytes = run ? panel_bytes(weight->sizes[0], weight->sizes[1] / run, run) : apart_bytes(weight->sizes[0], weight->sizes[1]);
     return bytes < 0 ? td_error(TD_E_RUNTIME, "_bytes_pack: the matrix is too large") : td_spec_set(specs, 1, &bytes, TD_I8, weight->device);
 }
 
@@ -34,7 +41,7 @@ static int check_column(const char *name, const td_tensor *x, int64_t columns, t
 }
 
 int td_meta__bytes_product(td_spec *specs, td_tensor *x, td_tensor *panels, int64_t columns, td_tensor *less, td_tensor *more, td_tensor *by,
-                           int64_t n_window, const int64_t *window, int64_t fill, int64_t least, double scale, int64_t zero_point, td_dtype dtype)
+                           int64_t n_window, const int64_t *window, bool apart, int64_t fill, int64_t least, double scale, int64_t zero_point, td_dtype dtype)
 {
     (void)scale;
     if (x->ndim < 1 || x->dtype != TD_U8 || panels->ndim != 1 || panels->dtype != TD_I8)
@@ -42,6 +49,8 @@ int td_meta__bytes_product(td_spec *specs, td_tensor *x, td_tensor *panels, int6
                         td_dtype_name((td_dtype)panels->dtype));
     if (dtype != TD_U8 && dtype != TD_F32)
         return td_error(TD_E_RUNTIME, "_bytes_product: results are uint8 or float32, not %s", td_dtype_name(dtype));
+    if (apart && (!n_window || columns != x->sizes[x->ndim - 1]))
+        return td_error(TD_E_RUNTIME, "_bytes_product: windows of channels apart are of an image and give as many columns, not %" PRId64, columns);
     if (n_window && (n_window != 8 || x->ndim != 4))
         return td_error(TD_E_RUNTIME, "_bytes_product: windows of an image (batch, height, width, channels) are 8 numbers");
     if (fill < 0 || fill > 255 || least < 0 || least > 255 || zero_point < 0 || zero_point > 255 || columns < 0)
@@ -60,10 +69,11 @@ int td_meta__bytes_product(td_spec *specs, td_tensor *x, td_tensor *panels, int6
         if (room < 0)
             return td_error(TD_E_RUNTIME, "_bytes_product: Calculated padded input size per channel is smaller than the kernel");
         sizes[1 + i] = room / stride + 1;
-        if (__builtin_mul_overflow(i && dilation == 1 ? run : taps, kernel, i && dilation == 1 ? &run : &taps))
+        const bool beside = i && dilation == 1 && !apart;
+        if (__builtin_mul_overflow(beside ? run : taps, kernel, beside ? &run : &taps))
             return td_error(TD_E_RUNTIME, "_bytes_product: a window is too large");
     }
-    if (panels->numel != panel_bytes(columns, taps, run))
+    if (panels->numel != (apart ? apart_bytes(columns, taps) : panel_bytes(columns, taps, run)))
         return td_error(TD_E_RUNTIME, "_bytes_product: panels of %" PRId64 " columns and %" PRId64 " runs of %" PRId64 " are expected", columns, taps, run);
     return td_spec_set(specs, x->ndim, sizes, dtype, x->device);
 }

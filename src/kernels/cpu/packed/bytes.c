@@ -42,11 +42,27 @@ static void pack_panels(void *context, int64_t first, int64_t last)
     }
 }
 
+/* How many pixels' channels are multiplied at once, apart. */
+static int64_t pixels_of(int64_t channels) { return most_of(PANEL / most_of(channels, 1), 1); }
+
+static void pack_apart(int64_t channels, int64_t taps, const int8_t *from, int8_t *to)
+{
+    const int64_t quads = (taps + 3) / 4;
+    memset(to, 0, (size_t)((channels + PANEL - 1) / PANEL * quads * TD_BYTES_QUAD));
+    for (int64_t c = 0; c < channels * pixels_of(channels); c++)
+        for (int64_t t = 0; t < taps; t++)
+            to[(c / PANEL * quads + t / 4) * TD_BYTES_QUAD + c / 4 % 4 * 64 + c % PANEL / 16 * 16 + c % 4 * 4 + t % 4] = from[c % channels * taps + t];
+}
+
 int td_cpu__bytes_pack(td_tensor *weight, int64_t run, td_tensor *out)
 {
     TD_AUTO td_tensor *from = td_make_contiguous(weight), *to = td_writable(out, TD_I8);
     if (!from || !to)
         return -1;
+    if (!run) {
+        pack_apart(weight->sizes[0], weight->sizes[1], (const int8_t *)from->data, (int8_t *)to->data);
+        return td_write_back(out, to);
+    }
     packing p = {(const int8_t *)from->data, (int8_t *)to->data, weight->sizes[0], weight->sizes[1], run};
     td_parallel_for(0, (p.n + PANEL - 1) / PANEL, 1, pack_panels, &p);
     return td_write_back(out, to);
@@ -68,17 +84,26 @@ typedef struct job {
     const int32_t *less;
     const float   *more, *by;
     void          *y;
-    int64_t        m, n, k, block, n_steps, chunks, items;
+    int64_t        m, n, k, block, n_steps, chunks, items, pixels;     /* pixels: at once, apart */
     td_bytes_step *steps;
-    bool           floats, of_windows, copied;      /* copied: rows aren't whole steps, or whole quads */
+    bool           floats, of_windows, apart, copied;       /* copied: rows aren't whole steps, or whole quads */
     size_t         room;                            /* bytes for a block or band */
     windows        w;
     int            fill, failed;
     float          least, zero;
     const td_bytes_table *f;
+    void         (*of_apart)(int64_t n, const td_bytes_step *steps, const uint8_t *x, const int8_t *quads, int32_t *sums);
     void         (*dots)(int rows, int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums);
     int            at_once;
 } job;
+
+static void store(const job *j, int64_t column, int64_t n, const int32_t *sums, int64_t at)
+{
+    if (j->floats)
+        j->f->scale(n, sums, j->less + column, j->more + column, j->by + column, (float *)j->y + at);
+    else
+        j->f->round(n, sums, j->less + column, j->more + column, j->by + column, j->least, j->zero, (uint8_t *)j->y + at);
+}
 
 /* Rows of the result that lie `wide` apart in lines of which the first `across` are there; y counts rows from the first one. */
 static void multiply_rows(const job *j, const uint8_t *x, int64_t ldx, int64_t m, int64_t wide, int64_t across, int64_t y, int64_t panel, int32_t *sums)
@@ -90,12 +115,8 @@ static void multiply_rows(const job *j, const uint8_t *x, int64_t ldx, int64_t m
         j->dots(some, j->n_steps, j->steps, x + i * ldx, ldx, weights, sums);
         for (int r = 0; r < some; r++) {
             const int64_t line = (i + r) / wide, place = (i + r) % wide, at = (y + line * across + place) * j->n + column;
-            if (place >= across)
-                continue;
-            if (j->floats)
-                j->f->scale(n, sums + r * PANEL, j->less + column, j->more + column, j->by + column, (float *)j->y + at);
-            else
-                j->f->round(n, sums + r * PANEL, j->less + column, j->more + column, j->by + column, j->least, j->zero, (uint8_t *)j->y + at);
+            if (place < across)
+                store(j, column, n, sums + r * PANEL, at);
         }
     }
 }
@@ -117,6 +138,19 @@ static void copy_band(const job *j, int64_t image, int64_t top, int64_t lines, u
     }
 }
 
+/* 64 channels, each with its own window. */
+static void multiply_apart(const job *j, const uint8_t *room, int64_t lines, int64_t y, int64_t panel, int32_t *sums)
+{
+    const windows *w = &j->w;
+    const int64_t column = panel * PANEL, n = least_of(PANEL, j->n - column), quads = j->n_steps / 4;
+    for (int64_t h = 0; h < lines; h++)
+        for (int64_t i = 0; i < w->to_width; i += j->pixels) {
+            const uint8_t *x = room + (h * w->stride[0] * w->wide + i * w->stride[1]) * w->channels + column;
+            j->of_apart(quads, j->steps, x, j->panels + panel * quads * TD_BYTES_QUAD, sums);
+            store(j, column, least_of(j->pixels, w->to_width - i) * n, sums, (y + h * w->to_width + i) * j->n + column);
+        }
+}
+
 static void multiply_band(const job *j, int64_t item, int64_t first, int64_t last, uint8_t *room, int32_t *sums)
 {
     const windows *w = &j->w;
@@ -124,6 +158,10 @@ static void multiply_band(const job *j, int64_t item, int64_t first, int64_t las
     const int64_t y = (image * w->to_height + top) * w->to_width;
     copy_band(j, image, top, lines, room);
     for (int64_t p = first; p < last; p++) {
+        if (j->apart) {
+            multiply_apart(j, room, lines, y, p, sums);
+            continue;
+        }
         if (w->stride[0] == 1 && w->stride[1] == 1) {
             multiply_rows(j, room, w->channels, (lines - 1) * w->wide + w->to_width, w->wide, w->to_width, y, p, sums);
             continue;
@@ -186,6 +224,21 @@ static bool make_steps(job *j, int64_t run, const int64_t *taps, const int64_t *
     return true;
 }
 
+/* A step for each tap, up to whole quads: what is beyond the taps meets weights of zero. */
+static bool make_taps(job *j)
+{
+    const windows *w = &j->w;
+    const int64_t taps = w->kernel[0] * w->kernel[1];
+    j->n_steps = (taps + 3) / 4 * 4;
+    if (!(j->steps = td_mem_alloc(sizeof *j->steps * (size_t)(j->n_steps + 1))))
+        return false;
+    for (int64_t t = 0; t < j->n_steps; t++) {
+        const int64_t a = t / w->kernel[1] * w->dilation[0], b = t % w->kernel[1] * w->dilation[1];
+        j->steps[t] = (td_bytes_step){t < taps ? (a * w->wide + b) * w->channels : 0, 1};
+    }
+    return true;
+}
+
 static bool plan_windows(job *j, td_tensor *x, td_tensor *y, const int64_t *window)
 {
     windows *w = &j->w;
@@ -201,6 +254,8 @@ static bool plan_windows(job *j, td_tensor *x, td_tensor *y, const int64_t *wind
     j->items = x->sizes[0] * w->bands;
     /* behind the last row are those that tiles read as well, and the rest of their steps */
     j->room = (size_t)(((w->lines - 1) * w->stride[0] + more + 1) * line + TD_BYTES_TILES * w->stride[1] * w->channels + STEP);
+    if (j->apart)
+        return make_taps(j);
     const bool lines = w->dilation[1] == 1;
     return make_steps(j, lines ? w->kernel[1] * w->channels : w->channels, (int64_t[]){w->kernel[0], lines ? 1 : w->kernel[1]},
                       (int64_t[]){w->dilation[0] * line, w->dilation[1] * w->channels});
@@ -219,22 +274,33 @@ static bool plan_rows(job *j)
 }
 
 int td_cpu__bytes_product(td_tensor *x, td_tensor *panels, int64_t columns, td_tensor *less, td_tensor *more, td_tensor *by, int64_t n_window,
-                          const int64_t *window, int64_t fill, int64_t least, double scale, int64_t zero_point, td_dtype dtype, td_tensor *out)
+                          const int64_t *window, bool apart, int64_t fill, int64_t least, double scale, int64_t zero_point, td_dtype dtype, td_tensor *out)
 {
     (void)scale;
     TD_AUTO td_tensor *from = td_make_contiguous(x), *weights = td_make_contiguous(panels), *to = td_writable(out, dtype);
     TD_AUTO td_tensor *off = td_make_contiguous(less), *added = td_make_contiguous(more), *factors = td_make_contiguous(by);
     if (!from || !weights || !to || !off || !added || !factors)
         return -1;
+    /* Windows of single pixels are a matrix as they lie. */
+    const bool alone = n_window && window[0] == 1 && window[1] == 1 && window[2] == 1 && window[3] == 1 && !window[4] && !window[5];
     job j = {.x = (const uint8_t *)from->data, .panels = (const int8_t *)weights->data, .less = (const int32_t *)off->data,
              .more = (const float *)added->data, .by = (const float *)factors->data, .y = to->data, .n = columns, .k = x->sizes[x->ndim - 1],
-             .m = columns ? to->numel / columns : 0, .chunks = 1, .floats = dtype == TD_F32, .of_windows = n_window > 0, .fill = (int)fill,
+             .m = columns ? to->numel / columns : 0, .chunks = 1, .floats = dtype == TD_F32, .of_windows = n_window && !(alone && !apart), .apart = apart, .fill = (int)fill,
              .least = (float)least, .zero = (float)zero_point, .f = TD_ISA_PICK(td_bytes_table)};
+    int32_t less_of[PANEL];
+    float more_of[PANEL], by_of[PANEL];
     if (!to->numel)
         return td_write_back(out, to);
     const bool tiles = td_packed_multiplies_tiles() && j.f->tiles && j.m >= FEW, dots = td_packed_multiplies_bytes() && j.f->dots_bytes;
     j.dots = tiles ? j.f->tiles : dots ? j.f->dots_bytes : j.f->dots;
-    j.at_once = tiles ? TD_BYTES_TILES : TD_BYTES_ROWS;
+    j.pixels = apart && window[3] == 1 ? pixels_of(columns) : 1;
+    if (j.pixels > 1) {                     /* their columns' numbers beside each other as often */
+        for (int64_t c = 0; c < columns * j.pixels; c++)
+            less_of[c] = j.less[c % columns], more_of[c] = j.more[c % columns], by_of[c] = j.by[c % columns];
+        j.less = less_of, j.more = more_of, j.by = by_of;
+    }
+    j.of_apart = dots ? j.f->apart_bytes : j.f->apart;
+    j.at_once = tiles && !apart ? TD_BYTES_TILES : TD_BYTES_ROWS;
     if (j.of_windows ? plan_windows(&j, x, to, window) : plan_rows(&j)) {
         const int64_t count = (j.n + PANEL - 1) / PANEL, threads = td_num_threads();
         if (j.items < 2 * threads)              /* few rows: the panels are shared out, too */

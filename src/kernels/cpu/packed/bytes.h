@@ -5,7 +5,11 @@
  * steps of 64 bytes.
  *
  * Weights lie in panels of 64 columns: of each four rows in turn the four bytes of every column, which is what the processor's dot products
- * of bytes and of tiles take. Steps are whole: what is missing of a run, or of a panel, is zero. */
+ * of bytes and of tiles take. Steps are whole: what is missing of a run, or of a panel, is zero.
+ *
+ * Windows of channels apart, one for each channel, are sums of few products: of 64 channels at a time four taps of the window meet a quad,
+ * which has the four bytes of channel 16 l + 4 v + i at 64 v + 16 l + 4 i, where interleaving the bytes of four pixels brings them. Fewer than
+ * 64 channels are there as often as they fit, for neighbouring pixels. */
 #ifndef TD_KERNELS_CPU_PACKED_BYTES_H
 #define TD_KERNELS_CPU_PACKED_BYTES_H
 #include "kernels/cpu/isa/isa.h"
@@ -14,6 +18,7 @@ enum {
     TD_BYTES_PANEL = 64,
     TD_BYTES_STEP = 64,                                 /* bytes of a row of x */
     TD_BYTES_STEP_OF_PANEL = TD_BYTES_STEP * TD_BYTES_PANEL,
+    TD_BYTES_QUAD = 4 * TD_BYTES_PANEL,
     TD_BYTES_ROWS = 6,
     TD_BYTES_TILES = 32,                                /* rows that `tiles` multiplies at once; it reads 16 or all of them, and their steps whole */
 };
@@ -33,6 +38,9 @@ typedef struct td_bytes_table {
     void (*tiles)(int rows, int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums);
     void (*begin_tiles)(void);
     void (*end_tiles)(void);
+    /* The sums of 64 channels apart: n quads of taps, which are at x + steps[].offset; the second as dots_bytes */
+    void (*apart)(int64_t n, const td_bytes_step *steps, const uint8_t *x, const int8_t *quads, int32_t *sums);
+    void (*apart_bytes)(int64_t n, const td_bytes_step *steps, const uint8_t *x, const int8_t *quads, int32_t *sums);
     /* y = round((sum - less + more) * by) + zero, kept between least and 255 */
     void (*round)(int64_t n, const int32_t *sums, const int32_t *less, const float *more, const float *by, float least, float zero, uint8_t *y);
     /* y = (sum - less) * by + more */

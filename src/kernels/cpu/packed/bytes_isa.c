@@ -23,6 +23,19 @@ static void dots(int rows, int64_t n, const td_bytes_step *steps, const uint8_t 
     }
 }
 
+static void apart(int64_t n, const td_bytes_step *steps, const uint8_t *x, const int8_t *quads, int32_t *sums)
+{
+    int32_t s[PANEL] = {0};
+    for (int64_t q = 0; q < n; q++, steps += 4, quads += TD_BYTES_QUAD) {
+        const uint8_t *a = x + steps[0].offset, *b = x + steps[1].offset, *c = x + steps[2].offset, *d = x + steps[3].offset;
+        for (int j = 0; j < PANEL; j++) {
+            const int8_t *w = quads + j / 4 % 4 * 64 + j / 16 * 16 + j % 4 * 4;
+            s[j] += a[j] * w[0] + b[j] * w[1] + c[j] * w[2] + d[j] * w[3];
+        }
+    }
+    memcpy(sums, s, sizeof s);
+}
+
 #ifdef TD_AVX512
 INLINE __m512i dot4(__m512i sums, __m512i u, __m512i s)
 {
@@ -79,6 +92,29 @@ static void dots_bytes(int rows, int64_t n, const td_bytes_step *steps, const ui
         block(2, n, steps, x, ldx, panel, sums);
     else if (rows == 1)
         block(1, n, steps, x, ldx, panel, sums);
+}
+
+/* Bytes of four pixels are brought beside each other, first of two and two. */
+static void apart_bytes(int64_t n, const td_bytes_step *steps, const uint8_t *x, const int8_t *quads, int32_t *sums)
+{
+    __m512i s[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+    for (int64_t q = 0; q < n; q++, steps += 4, quads += TD_BYTES_QUAD) {
+        const __m512i a = _mm512_loadu_si512(x + steps[0].offset), b = _mm512_loadu_si512(x + steps[1].offset);
+        const __m512i c = _mm512_loadu_si512(x + steps[2].offset), d = _mm512_loadu_si512(x + steps[3].offset);
+        const __m512i ab[2] = {_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b)}, cd[2] = {_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d)};
+        _Pragma("GCC unroll 4")
+        for (int v = 0; v < 4; v++) {
+            const __m512i four = v % 2 ? _mm512_unpackhi_epi16(ab[v / 2], cd[v / 2]) : _mm512_unpacklo_epi16(ab[v / 2], cd[v / 2]);
+            s[v] = dot4(s[v], four, _mm512_loadu_si512(quads + 64 * v));
+        }
+    }
+    /* part l of s[v] has channels from 16 l + 4 v on */
+    const __m512i even_a = _mm512_shuffle_i32x4(s[0], s[1], 0x88), even_b = _mm512_shuffle_i32x4(s[2], s[3], 0x88);
+    const __m512i odd_a = _mm512_shuffle_i32x4(s[0], s[1], 0xdd), odd_b = _mm512_shuffle_i32x4(s[2], s[3], 0xdd);
+    _mm512_storeu_si512(sums, _mm512_shuffle_i32x4(even_a, even_b, 0x88));
+    _mm512_storeu_si512(sums + 16, _mm512_shuffle_i32x4(odd_a, odd_b, 0x88));
+    _mm512_storeu_si512(sums + 32, _mm512_shuffle_i32x4(even_a, even_b, 0xdd));
+    _mm512_storeu_si512(sums + 48, _mm512_shuffle_i32x4(odd_a, odd_b, 0xdd));
 }
 
 /* ---- products of tiles (AMX): 16 rows of 64 bytes times 64 rows of 16 columns, added to 16 x 16 sums
@@ -161,6 +197,7 @@ static void tiles(int rows, int64_t n, const td_bytes_step *steps, const uint8_t
 #undef MULTIPLY
 #else
 #define dots_bytes NULL
+#define apart_bytes NULL
 #define tiles NULL
 #define begin_tiles NULL
 #define end_tiles NULL
@@ -199,4 +236,4 @@ static void scale_sums(int64_t n, const int32_t *restrict sums, const int32_t *r
 }
 
 extern const td_bytes_table TD_ISA_NAME(td_bytes_table);
-const td_bytes_table TD_ISA_NAME(td_bytes_table) = {dots, dots_bytes, tiles, begin_tiles, end_tiles, round_sums, scale_sums};
+const td_bytes_table TD_ISA_NAME(td_bytes_table) = {dots, dots_bytes, tiles, begin_tiles, end_tiles, apart, apart_bytes, round_sums, scale_sums};
