@@ -113,6 +113,22 @@ RULES = {
 RULES["celu"], RULES["rsub"] = (lambda x: F.celu(x, 0.7), X), (lambda x, i: (2 - x, tede.rsub(x, 1, alpha=3), 5 - i, 2.5 - i), X, I)
 
 
+RULES |= {
+    "baddbmm": (lambda a, b, c: (tede.baddbmm(a, b, c), tede.baddbmm(a, b, c, beta=0.5, alpha=2)), rand(2, 3, 3), X, X.mT.contiguous()),
+    "norms": (lambda x: (x.norm(), x.norm(dim=1), tede.linalg.vector_norm(x, 1, -1), tede.linalg.vector_norm(x, 3, (0, 1), True), F.normalize(x, dim=-1),
+                         tede.linalg.vector_norm(x, float("inf"), 1), tede.linalg.vector_norm(x, -float("inf"))), X),
+    "var_mean": (lambda x: tede.var_mean(x, 1), X), "sort": (lambda x: (*x.sort(-1), *x.sort(1, descending=True), x.argsort(0)), X),
+    "scatter value": (lambda x, i: x.scatter(1, i, 2.0), rand(2, 10), I.abs()),
+    "scatter_add": (lambda x, i, s: x.scatter_add(1, i, s), rand(2, 10), I.abs(), rand(2, 3)),
+    "index_put": (lambda x, i, v: (tede.index_put(x, (i,), v),
+                                   tede.index_put(x, (i[0], i[1] % 4), v[0, :3, 0], accumulate=True)), rand(10, 4), I.abs(), rand(2, 3, 4)),
+    "index_add": (lambda x, i, s: (x.index_add(0, i, s), x.index_add(1, i, s.reshape(10, 2)[:4], alpha=2)), rand(4, 10), tede.tensor([1, 3]), rand(2, 10)),
+    "grid_sample": (lambda x, g: (F.grid_sample(x, g, align_corners=False), F.grid_sample(x, g, "nearest", "border", align_corners=True)), IMAGE, rand(2, 5, 5, 2)),
+    "pixel_shuffle": (lambda x: F.pixel_shuffle(x, 2), IMAGE), "glu": (lambda x: (F.glu(x), F.glu(x[:, :2], 1)), X),
+    "nan_to_num": (lambda x: (tede.sqrt(x) / x.relu()).nan_to_num(0.5, neginf=-2.0), X), "one_hot": (lambda i: F.one_hot(i.abs(), 10), I),
+}
+
+
 def made_by_sizes(x):
     n = x.shape[0]
     return (tede.zeros(n, 2) + 1, tede.ones(2, n) * 2, tede.full((n,), 3.5), tede.arange(n), tede.arange(1, n + 1), tede.arange(0, 2 * n, 2), x.new_ones(n),
@@ -180,7 +196,8 @@ def test_a_formula_of_two_operands(name):
 def test_other_formulas():
     compare(lambda x, y: (tede.where(x > 0, x, y), tede.lerp(x, y, 0.3), tede.addcmul(x, x, y, value=2),
                           x.masked_fill(y > 0, -1.0), tede.clamp_min(x, 0.1), 2 - x, 1 / y, 2 ** x), (X, Y))
-    compare(lambda i, b: (i & 3, i | i.flip(0), ~i, b & ~b, b | b.flip(0), b ^ b.flip(0), i.sum() > 3, i // 2, i % 3, -i, i.abs(), i / 2), (I, B))
+    compare(lambda i, b: (i & 3, i | i.flip(0), ~i, b & ~b, b | b.flip(0), b ^ b.flip(0), i.sum() > 3, i // 2, i % 3, -i, i.abs(), i / 2,
+                          i << 2, i >> 1), (I, B))
 
 
 def test_every_entry_is_tried(monkeypatch):

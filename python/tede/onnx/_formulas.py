@@ -117,6 +117,9 @@ class _Writer:
             return b.op("Floor", b.op("Div", a, c)) if floats else b.op("Div", b.op("Sub", a, b.op("Mod", a, c)), c)
         if kind is ast.Mod:
             return b.op("Sub", a, b.op("Mul", b.op("Floor", b.op("Div", a, c)), c)) if floats else b.op("Mod", a, c)
+        if kind in (ast.LShift, ast.RShift):        # BitShift takes what has no sign alone
+            factor = b.cast(b.op("Pow", b.constant(2.0, tede.float64), b.cast(c, tede.float64)), self.dtype)
+            return b.op("Mul", a, factor) if kind is ast.LShift else b.op("Div", b.op("Sub", a, b.op("Mod", a, factor)), factor)
         raise Unsupported(f"torch.onnx.export: {kind.__name__} in a formula")
 
     def visit_UnaryOp(self, node):

@@ -198,11 +198,71 @@ def indexed(b, x, indices):
         return b.op("Gather", x, indices[at[0]], axis=at[0])
     if at[0]:
         raise Unsupported("torch.onnx.export: several indices behind others that are whole dimensions")
+    return b.op("GatherND", x, points(b, [indices[i] for i in at])[0])
+
+
+def points(b, indices):
+    """Whole-number indices of the first dimensions as one tensor of points."""
     shape = b.op("Shape", indices[0])
-    for i in at[1:]:
-        shape = b.op("Shape", b.op("Expand", indices[i], shape))
-    columns = [b.op("Unsqueeze", b.op("Expand", b.cast(indices[i], tede.int64), shape), [-1]) for i in at]
-    return b.op("GatherND", x, b.op("Concat", *columns, axis=-1))
+    for index in indices[1:]:
+        shape = b.op("Shape", b.op("Expand", index, shape))
+    columns = [b.op("Unsqueeze", b.op("Expand", b.cast(index, tede.int64), shape), [-1]) for index in indices]
+    return b.op("Concat", *columns, axis=-1), shape
+
+
+def written_at(b, x, indices, values, accumulate):
+    indices = list(indices)
+    if any(index is None or index.dtype == tede.bool for index in indices):
+        raise Unsupported("torch.onnx.export: a write to this kind of index; indices of whole numbers from the first dimension on can be exported")
+    at, shape = points(b, indices)
+    whole = b.op("Concat", shape, b.op("Slice", b.op("Shape", x), [len(indices)], [x.rank], [0]), axis=0)
+    return b.op("ScatterND", x, at, b.op("Expand", b.cast(values, x.dtype), whole), reduction="add" if accumulate else "none")
+
+
+def added_at(b, x, dim, index, source, alpha):
+    around = [1] * x.rank
+    around[dim] = -1
+    at = b.op("Expand", b.op("Reshape", index, around), b.op("Shape", source))
+    return b.op("ScatterElements", x, at, source if alpha == 1 else b.op("Mul", source, alpha), axis=dim, reduction="add")
+
+
+def ordered(b, x, dim, descending):
+    count = b.op("Gather", b.op("Shape", x), [dim], axis=0)
+    return b.op("TopK", x, count, axis=dim, largest=int(descending), sorted=1, outputs=2)
+
+
+def sum_of_product(b, x, left, right, beta, alpha):
+    y = b.op("MatMul", left, right)
+    y = y if alpha == 1 else b.op("Mul", y, alpha)
+    return b.op("Add", x if beta == 1 else b.op("Mul", x, beta), y)
+
+
+def vector_norm(b, x, order, dim, keepdim, dtype):
+    x = x if dtype is None else b.cast(x, dtype)
+    if order in (1, 2):
+        return reduce(b, f"ReduceL{int(order)}", x, dim, keepdim)
+    size = b.op("Abs", x)
+    if order in (math.inf, -math.inf):
+        return b.op("ReduceMax" if order > 0 else "ReduceMin", size, dims_of(b, dim, x), keepdims=int(keepdim))
+    return b.op("Pow", b.op("ReduceSum", b.op("Pow", size, order), dims_of(b, dim, x), keepdims=int(keepdim)), 1 / order)
+
+
+def sampled(b, x, grid, mode, padding, align_corners):
+    modes = ("linear", "nearest", "cubic") if b.opset >= 20 else ("bilinear", "nearest", "bicubic")
+    return b.op("GridSample", x, grid, mode=modes[mode], padding_mode=("zeros", "border", "reflection")[padding], align_corners=int(align_corners))
+
+
+def gated(b, x, dim):
+    value, gate = b.op("Split", x, axis=dim, num_outputs=2, outputs=2)
+    return b.op("Mul", value, b.op("Sigmoid", gate))
+
+
+def without_nan(b, x, nan, above, below):
+    most = tede.finfo(x.dtype).max
+    x = b.op("Where", b.op("IsNaN", x), b.constant(0.0 if nan is None else nan, x.dtype), x, dtype=x.dtype)
+    for sign, value in ((1, most if above is None else above), (0, -most if below is None else below)):
+        x = b.op("Where", b.op("IsInf", x, detect_positive=sign, detect_negative=1 - sign), b.constant(value, x.dtype), x, dtype=x.dtype)
+    return x
 
 
 # ---- layers
