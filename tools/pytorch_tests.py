@@ -40,8 +40,7 @@ SCOPE = {
     "complex32": r"complex32|chalf|ComplexHalf",
     "float8": r"float8",
     "CUDA's compiler": r"jiterator|triton",
-    "symbolic shapes": r"PropagateRealTensors|ProxyTensorSymbolic|(make_fx|dispatch)_symbolic|TestSymbolicTracing"
-                       r"|ShapeEnv|SymInt|SymFloat|SymBool|symbolic_shapes|tracing_mode=.symbolic|sym_(size|int|float|numel)|[Uu]nbacked|dynamic_shape",
+    "symbolic shapes": r"PropagateRealTensors|propagate_real_tensors|ProxyTensorSymbolic|insert_deferred_runtime_asserts",
     "compilers": r"torch\.compile|ScriptObj|_dynamo|_inductor|torch\.jit\.|jit_script|torchscript|TorchScript|torch\.export"
                  r"|capture_pre_autograd|aot_|torch\.onnx",
     "choice of backend": r"conv_backend|ConvBackend",
@@ -57,8 +56,7 @@ SCOPE = {
 }
 BY_NAME = ("mkldnn", "QNNPACK", "complex32", "float8", "CUDA's compiler", "lazy tensors")
 # What a test that iterates over all dtypes, say, is about as well, seen by its failure.
-REFUSED = {"complex32": "not implemented for 'ComplexHalf'", "symbolic shapes": "there are no symbolic shapes here",
-           "compilers": "there is no TorchScript here"}
+REFUSED = {"complex32": "not implemented for 'ComplexHalf'", "compilers": "there is no TorchScript here"}
 # What torch.testing._internal reads of the library when it is imported, and around tests: functions with their results, and other names.
 CALLED = {"_C._get_cpu_capability": "default", "_C._len_torch_function_stack": 0, "_C._get_graph_executor_optimize": True,
           "_C._get_torch_function_state": None, "_C._jit_set_num_profiled_runs": 1, "cpu._is_avx2_supported": True, "_running_with_deploy": False,
@@ -71,7 +69,6 @@ NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_d
          "_C._set_neg": lambda x, on: x.is_neg() != on and setattr(x, "data", x.detach()._neg_view()),
          "_prims_common.wrappers._maybe_remove_out_wrapper": lambda function: function,
          "fx.experimental.symbolic_shapes.is_nested_int": lambda size: isinstance(size, sys.modules["torch"].SymInt),
-         "fx.experimental.symbolic_shapes.ShapeEnv": lambda **kwargs: None,          # FakeTensorMode takes sizes as they are without
          "_C._jit_get_schemas_for_operator": lambda name: [op._schema for op in _overloads(name)],
          "distributed._local_tensor.maybe_run_for_local_tensor": lambda function: function,
          "distributed._local_tensor.maybe_disable_local_tensor_mode": contextlib.nullcontext,

@@ -133,6 +133,10 @@ PyObject *td_py_device(td_device device);                   /* new */
 PyObject *td_py_size(int ndim, const int64_t *sizes);       /* new */
 PyObject *td_py_long_of_size(int64_t size);                 /* new: an int, or a SymInt */
 extern PyTypeObject td_py_SymInt;
+/* The base of numbers that stay expressions while a program is traced (tede.fx.experimental.sym_node). The core computes with `_number`. */
+extern PyTypeObject td_py_SymNumber;
+static inline bool td_py_is_symbolic(PyObject *o) { return TD_UNLIKELY(PyObject_TypeCheck(o, &td_py_SymNumber)); }
+PyObject *td_py_number_behind(PyObject *symbolic);
 /* A dtype object, or one of Python's types float, int, bool, complex; false if it is neither (no error set). */
 bool td_py_as_dtype(PyObject *o, td_dtype *dtype);
 bool td_py_as_layout(PyObject *o, int64_t *layout);         /* false: it is none, or, with an exception, one that no tensor has */
@@ -343,7 +347,9 @@ int td_py_dispatch_init(PyObject *module);
 PyObject *td_py_dispatch_query(PyObject *function, PyObject *self, PyObject *argument);
 
 /* ---- metadata.c */
-enum { TD_PY_QUERIES_STRIDES = 1, TD_PY_QUERIES_SIZES = 2, TD_PY_QUERIES_DEVICE = 4, TD_PY_QUERIES_LAYOUT = 8 };
+enum { TD_PY_QUERIES_STRIDES = 1, TD_PY_QUERIES_SIZES = 2, TD_PY_QUERIES_DEVICE = 4, TD_PY_QUERIES_LAYOUT = 8,
+       TD_PY_QUERIES_SYMBOLS = 16       /* sizes are as made, and shown as what they stand for: cls._symbols(numbers) */
+};
 static inline bool td_py_queries(PyObject *self, int what) { return TD_UNLIKELY(((TensorObject *)self)->queries & what); }
 /* Which metadata a new object's class is queried for, from its constructor's arguments (policy may be NULL or None); -1 with an error. */
 int td_py_queries_of(PyObject *policy, bool device, bool layout);
@@ -353,6 +359,10 @@ PyObject *td_py_shape(PyObject *self);
 PyObject *td_py_strides(PyObject *self);
 int       td_py_dim(PyObject *self);
 int64_t   td_py_numel(PyObject *self, const char *query_name);
+/* Whether sizes are shown that aren't x's own. */
+bool      td_py_shows_others(PyObject *self);
+/* A number of the geometry, as it is shown: a new reference. */
+PyObject *td_py_shown(PyObject *self, int64_t number);
 int64_t   td_py_offset(PyObject *self);
 int       td_py_contiguous(PyObject *self, PyObject *format);
 int       td_py_device_of(PyObject *self, td_device *device);

@@ -42,9 +42,19 @@ static bool is_plain(PyObject *item)
     return PyLong_Check(item) || item == Py_None || item == Py_Ellipsis || td_py_is_tensor(item);
 }
 
-static PyObject *plain_slice(PyObject *slice)
+static PyObject *plain_bound(PyObject *bound)
+{
+    return td_py_is_symbolic(bound) ? td_py_number_behind(bound) : Py_NewRef(bound);
+}
+static PyObject *plain_slice(PyObject *given)
 {
     Py_ssize_t bounds[3];
+    TD_PY_AUTO PyObject *from = plain_bound(((PySliceObject *)given)->start);
+    TD_PY_AUTO PyObject *to = from ? plain_bound(((PySliceObject *)given)->stop) : NULL;
+    TD_PY_AUTO PyObject *by = to ? plain_bound(((PySliceObject *)given)->step) : NULL;
+    TD_PY_AUTO PyObject *slice = by ? PySlice_New(from, to, by) : NULL;
+    if (!slice)
+        return NULL;
     if (PySlice_Unpack(slice, &bounds[0], &bounds[1], &bounds[2]) < 0)
         return NULL;
     TD_PY_AUTO PyObject *start = PyLong_FromSsize_t(bounds[0]);

@@ -7,6 +7,7 @@
 #include "binding.h"
 #include <tede/autocast.h>
 #include <tede/layout.h>
+#include <tede/transforms.h>
 
 static PyObject *overload_of(const char *space, const char *name, const char *overload)
 {
@@ -74,6 +75,61 @@ static PyObject *numbers(PyObject *self, const char *name, const int64_t *made)
     Py_XDECREF(answer);
     return tuple;
 }
+/* Whose sizes are symbols: the object itself, or the tensor that transforms' levels have wrapped in it; borrowed, or NULL. Levels change which
+ * sizes there are and make none of others, so that numbers within mean what they mean below. */
+static bool ever_symbolic;
+static PyObject *symbolic_object(PyObject *self)
+{
+    if (TD_LIKELY(!ever_symbolic))
+        return NULL;
+    if (td_py_queries(self, TD_PY_QUERIES_SYMBOLS))
+        return self;
+    int dim;
+    for (td_tensor *x = td_py_x(self); x && td_wrapper_level(x);) {
+        td_tensor *value = td_transform_unwrap(x, -1, &dim);
+        td_tensor_release(value);               /* the wrapper has it */
+        PyObject *object = value ? td_tensor_wrapper(value) : NULL;
+        if (object && td_py_queries(object, TD_PY_QUERIES_SYMBOLS))
+            return object;
+        x = value;
+    }
+    return NULL;
+}
+/* The tuple as the object shows its sizes; takes over the reference. */
+static PyObject *as_symbols(PyObject *self, PyObject *tuple)
+{
+    PyObject *shown = tuple ? PyObject_CallMethod(self, "_symbols", "(O)", tuple) : NULL;
+    Py_XDECREF(tuple);
+    if (shown && !PyTuple_Check(shown)) {
+        Py_CLEAR(shown);
+        PyErr_Format(PyExc_TypeError, "_symbols() of a '%s' gave no tuple", Py_TYPE(self)->tp_name);
+    }
+    return shown;
+}
+static PyObject *symbols_of(PyObject *self, int ndim, const int64_t *made)
+{
+    PyObject *tuple = PyTuple_New(ndim);
+    for (int i = 0; tuple && i < ndim; i++) {
+        PyObject *n = PyLong_FromLongLong(made[i]);
+        if (n)
+            PyTuple_SET_ITEM(tuple, i, n);
+        else
+            Py_CLEAR(tuple);
+    }
+    return as_symbols(self, tuple);
+}
+bool td_py_shows_others(PyObject *self)
+{
+    return td_py_queries(self, TD_PY_QUERIES_SIZES) || symbolic_object(self);
+}
+PyObject *td_py_shown(PyObject *self, int64_t number)
+{
+    PyObject *symbolic = symbolic_object(self);
+    PyObject *shown = symbolic ? as_symbols(symbolic, Py_BuildValue("(L)", (long long)number)) : NULL;
+    PyObject *first = shown ? PySequence_GetItem(shown, 0) : NULL;
+    Py_XDECREF(shown);
+    return first || PyErr_Occurred() ? first : PyLong_FromLongLong(number);
+}
 /* Its members are of several shapes, which a layout that is shown as strided has no symbol for. */
 static bool has_no_shape(const td_tensor *x)
 {
@@ -88,6 +144,9 @@ PyObject *td_py_strides(PyObject *self)
         return PyErr_Format(PyExc_RuntimeError, "Internal error: NestedTensorImpl doesn't support strides. Please file an issue."), NULL;
     if (td_py_queries(self, TD_PY_QUERIES_STRIDES))
         return numbers(self, "sym_stride", td_tensor_strides(x));
+    PyObject *symbolic = symbolic_object(self);
+    if (symbolic)
+        return symbols_of(symbolic, td_tensor_ndim(x), td_tensor_strides(x));
     PyObject *all = PyTuple_New(td_tensor_ndim(x));
     for (int i = 0; i < td_tensor_ndim(x) && all; i++)
         PyTuple_SET_ITEM(all, i, td_py_long_of_size(td_tensor_strides(x)[i]));
@@ -98,9 +157,10 @@ PyObject *td_py_shape(PyObject *self)
     td_tensor *x = td_py_x(self);
     if (has_no_shape(x))
         return PyErr_Format(PyExc_RuntimeError, "Internal error: NestedTensorImpl doesn't support sizes. Please file an issue."), NULL;
-    if (!td_py_queries(self, TD_PY_QUERIES_SIZES))
+    PyObject *symbolic = symbolic_object(self);
+    if (!symbolic && !td_py_queries(self, TD_PY_QUERIES_SIZES))
         return td_py_size(td_tensor_ndim(x), td_tensor_sizes(x));
-    PyObject *all = numbers(self, "sym_size", td_tensor_sizes(x));
+    PyObject *all = symbolic ? symbols_of(symbolic, td_tensor_ndim(x), td_tensor_sizes(x)) : numbers(self, "sym_size", td_tensor_sizes(x));
     PyObject *size = all ? PyObject_CallOneArg((PyObject *)&td_py_Size, all) : NULL;
     Py_XDECREF(all);
     return size;
@@ -193,6 +253,8 @@ int td_py_queries_of(PyObject *policy, bool device, bool layout)
     if (!policy || policy == Py_None)
         return queries;
     const char *word = PyUnicode_Check(policy) ? PyUnicode_AsUTF8(policy) : NULL;
+    if (word && !strcmp(word, "symbols"))
+        return ever_symbolic = true, queries | TD_PY_QUERIES_SYMBOLS;
     if (word && !strcmp(word, "strides"))
         return queries | TD_PY_QUERIES_STRIDES;
     if (word && !strcmp(word, "sizes"))

@@ -103,7 +103,7 @@ static PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t nargs, P
     if (!which)
         return PyErr_Occurred() ? NULL : td_py_shape(self);
     int ndim = td_py_dim(self), dim = ndim < 0 ? -1 : dimension("size", which, ndim);
-    if (dim >= 0 && !td_py_queries(self, TD_PY_QUERIES_SIZES))
+    if (dim >= 0 && !td_py_shows_others(self))
         return size_of(td_tensor_sizes(td_py_x(self))[dim], dim);
     return dim < 0 ? NULL : item_of(td_py_shape(self), dim);
 }
@@ -130,7 +130,7 @@ NOARGS(numel)
 {
     (void)unused;
     int64_t n = td_py_numel(self, "sym_numel");
-    return n < 0 ? NULL : PyLong_FromLongLong(n);
+    return n < 0 ? NULL : td_py_shown(self, n);
 }
 NAMED(nelement, "nelement") { return numel_itself(self, unused); }
 NOARGS(element_size) { (void)unused; return PyLong_FromSize_t(td_dtype_size(td_tensor_dtype(td_py_x(self)))); }
@@ -138,7 +138,7 @@ NOARGS(storage_offset)
 {
     (void)unused;
     int64_t n = td_py_offset(self);
-    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(n);
+    return PyErr_Occurred() ? NULL : td_py_shown(self, n);
 }
 NOARGS(data_ptr)
 {

@@ -62,7 +62,7 @@ static inline PyObject *call_direct(int which, td_tensor *x, td_tensor *y)
 
 static bool is_number(PyObject *o)
 {
-    return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || td_py_is_numpy_scalar(o);
+    return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || td_py_is_numpy_scalar(o) || td_py_is_symbolic(o);
 }
 static bool acceptable(const Binary *b, PyObject *o)
 {

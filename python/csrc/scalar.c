@@ -7,6 +7,11 @@ static bool gives_value(td_tensor *x)
     return td_tensor_ndim(x) == 0 && !td_requires_grad(x);
 }
 
+PyObject *td_py_number_behind(PyObject *symbolic)
+{
+    return PyObject_GetAttrString(symbolic, "_number");
+}
+
 int td_py_as_scalar(PyObject *o, td_scalar *value, bool tensors)
 {
     if (PyFloat_Check(o)) {
@@ -43,6 +48,10 @@ int td_py_as_scalar(PyObject *o, td_scalar *value, bool tensors)
             return 0;
         return td_py_item(td_py_x(o), value) < 0 ? (td_py_raise(), -1) : 1;
     }
+    if (td_py_is_symbolic(o)) {
+        TD_PY_AUTO PyObject *number = td_py_number_behind(o);
+        return number ? td_py_as_scalar(number, value, false) : -1;
+    }
     if (td_py_is_numpy_scalar(o)) {
         PyObject *number = td_py_numpy_item(o);
         if (!number)
@@ -73,6 +82,10 @@ int td_py_as_int(PyObject *o, int64_t *value, bool bools)
             return 0;
         *value = PyLong_AsLongLong(o);
         return *value == -1 && PyErr_Occurred() ? -1 : 1;
+    }
+    if (td_py_is_symbolic(o)) {
+        TD_PY_AUTO PyObject *number = td_py_number_behind(o);
+        return !number ? -1 : PyLong_Check(number) ? td_py_as_int(number, value, bools) : 0;
     }
     if (td_py_is_tensor(o)) {
         td_scalar scalar;

@@ -2,7 +2,7 @@
 #include "binding.h"
 #include <tede/layout.h>
 
-/* A size that is a symbol (<tede/layout.h>) is an int to whoever passes it on, and shows, and multiplies, as the symbol. */
+/* A size of a nested tensor that is a symbol (<tede/layout.h>) is an int to whoever passes it on, and shows, and multiplies, as the symbol. */
 static PyObject *symbol_repr(PyObject *self)
 {
     td_symbol_text text;
@@ -92,7 +92,7 @@ static PyObject *size_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     PyObject *size = PyTuple_Type.tp_new(type, args, kw);
     for (Py_ssize_t i = 0; size && i < PyTuple_GET_SIZE(size); i++) {
         PyObject *item = PyTuple_GET_ITEM(size, i);
-        if (PyLong_Check(item))
+        if (PyLong_Check(item) || td_py_is_symbolic(item))
             continue;
         PyObject *n = PyIndex_Check(item) ? PyNumber_Index(item) : NULL;
         if (!n) {
@@ -117,11 +117,20 @@ static PyObject *size_repr(PyObject *self)
     return whole;
 }
 
+static PyObject *symbolic_numel(PyObject *self)
+{
+    PyObject *product = PyLong_FromLong(1);
+    for (Py_ssize_t i = 0; product && i < PyTuple_GET_SIZE(self); i++)
+        Py_SETREF(product, PyNumber_Multiply(product, PyTuple_GET_ITEM(self, i)));
+    return product;
+}
 static PyObject *size_numel(PyObject *self, PyObject *unused)
 {
     (void)unused;
     int64_t product = 1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); i++) {
+        if (td_py_is_symbolic(PyTuple_GET_ITEM(self, i)))
+            return symbolic_numel(self);
         int64_t n = PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
         if (n == -1 && PyErr_Occurred())
             return NULL;
@@ -169,6 +178,13 @@ static PyNumberMethods size_number = {.nb_add = size_concat};
 static PySequenceMethods size_sequence = {.sq_concat = NULL, .sq_repeat = size_repeat};
 static PyMappingMethods size_mapping = {.mp_subscript = size_subscript};
 
+PyTypeObject td_py_SymNumber = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C._SymNumber",
+    .tp_doc = "A number that stays an expression while a program is traced; what the core computes with is its _number.",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = PyType_GenericNew,
+};
+
 PyTypeObject td_py_Size = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede.Size",
     .tp_doc = "The shape of a tensor: a tuple of ints.",
@@ -184,7 +200,9 @@ PyTypeObject td_py_Size = {
 int td_py_size_init(PyObject *module)
 {
     td_py_SymInt.tp_base = &PyLong_Type;
-    if (PyType_Ready(&td_py_SymInt) < 0 || PyModule_AddObjectRef(module, "SymInt", (PyObject *)&td_py_SymInt) < 0)
+    if (PyType_Ready(&td_py_SymInt) < 0 || PyModule_AddObjectRef(module, "_RaggedSize", (PyObject *)&td_py_SymInt) < 0)
+        return -1;
+    if (PyType_Ready(&td_py_SymNumber) < 0 || PyModule_AddObjectRef(module, "_SymNumber", (PyObject *)&td_py_SymNumber) < 0)
         return -1;
     td_py_Size.tp_base = &PyTuple_Type;
     td_py_Size.tp_free = size_free;

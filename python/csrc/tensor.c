@@ -362,7 +362,7 @@ static Py_ssize_t tensor_length(PyObject *o)
     int n = td_py_dim(o);
     if (n == 0)
         PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
-    if (n > 0 && td_py_queries(o, TD_PY_QUERIES_SIZES)) {
+    if (n > 0 && td_py_shows_others(o)) {
         PyObject *shape = td_py_shape(o), *first = shape ? PySequence_GetItem(shape, 0) : NULL;
         Py_ssize_t length = first ? PyNumber_AsSsize_t(first, PyExc_OverflowError) : -1;
         Py_XDECREF(first);

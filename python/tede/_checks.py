@@ -1,5 +1,6 @@
 """Checks that raise an error of a given type and message: torch._check(n > 0, lambda: f"n is {n}")."""
 from tede import _C
+from tede._sym import is_symbolic, SymBool
 
 
 def _assert(condition, message):
@@ -29,6 +30,8 @@ def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=Non
 
 
 def _check_with(error_type, cond, message):
+    if isinstance(cond, SymBool):
+        cond = cond.node.expect_true()
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if cond:
@@ -70,5 +73,7 @@ def _check_tensor_all(cond, message=None):
 def _check_is_size(i, message=None, *, max=None):
     """Raise RuntimeError unless a number can be a size."""
     _check(i >= 0, message)
+    if is_symbolic(i) and i.node.expr.is_Symbol:
+        i.node.shape_env.size_like.add(i.node.expr)
     if max is not None:
         _check(i <= max, message)

@@ -5,6 +5,8 @@ as one operator each, ops.higher_order's, whose arguments are the graphs of the 
 import tede
 from tede import _C
 from tede._hop import HigherOrderOperator
+from tede._sym import SymBool
+from tede.func._levels import FUNCTIONALIZE
 from tede.utils import _pytree
 
 
@@ -38,14 +40,17 @@ def _flat(function, tree):
 def cond(pred, true_fn, false_fn, operands=()):
     """``true_fn(*operands)`` if pred, else ``false_fn(*operands)``: one of them runs. Within vmap, where each member has a pred of its own,
     both run, and a member gets its part of one of them."""
-    if not isinstance(pred, (bool, tede.Tensor)):
+    if not isinstance(pred, (bool, tede.Tensor, SymBool)):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
     if isinstance(pred, tede.Tensor) and pred.numel() != 1:
         raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
-    recorder = current_recorder() if isinstance(pred, tede.Tensor) else None
-    if recorder is not None and recorder.sees(pred):
+    if not isinstance(pred, bool) and _is_functional((pred, operands)):
+        return below_functionalize(lambda functions, values: cond(values[0], *functions, values[1]), [true_fn, false_fn], (pred, operands),
+                                   "One of torch.cond branch might be {}ing the input!", "modify")
+    recorder = current_recorder() if not isinstance(pred, bool) else None
+    if recorder is not None and (isinstance(pred, SymBool) or recorder.sees(pred)):
         return _recorded_cond(recorder, pred, true_fn, false_fn, operands)
     if isinstance(pred, tede.Tensor) and _C._transform_level() and _C._transform_unwrap(pred)[1] >= 0:
         chosen, other, tree = _both(true_fn, false_fn, operands)
@@ -61,7 +66,24 @@ def cond(pred, true_fn, false_fn, operands=()):
 
 def _is_fake(x):
     """Whether x is a tensor whose value isn't there to be asked."""
-    return getattr(x, "fake_mode", None) is not None
+    if not isinstance(x, tede.Tensor) or getattr(x, "fake_mode", None) is not None:
+        return isinstance(x, tede.Tensor)
+    return any(getattr(mode, "fake_tensor_converter", None) is not None for mode in _C._torch_dispatch_stack())
+
+
+def _is_functional(values):
+    """Whether the innermost level is functionalize's, and some of these are its tensors."""
+    level, kind = _C._transform_level(), _C._transform_now()
+    return level and kind[0] == FUNCTIONALIZE and any(getattr(x, "_level", None) == level for x in _pytree.tree_leaves(values) if isinstance(x, tede.Tensor))
+
+
+class UnsupportedAliasMutationException(RuntimeError):
+    """A function of control flow writes to what it is given, or gives it back."""
+
+
+# (run, functions, values, says) -> what run(functions, values) gives below functionalize's level, for functional forms of the functions.
+# Functional tensors bring it (tede._subclasses.functional_tensor), which call operators and so can't be named here.
+below_functionalize = None
 
 
 def _both(true_fn, false_fn, operands):
@@ -78,6 +100,8 @@ def _check_structures(tree, structure):
 
 def _recorded_cond(recorder, pred, true_fn, false_fn, operands):
     leaves, tree = _pytree.tree_flatten(tuple(operands))
+    if isinstance(pred, SymBool):
+        recorder.node_of(pred)
     (true_fn, structure), (false_fn, other) = _flat(true_fn, tree), _flat(false_fn, tree)
     graphs, inputs = recorder.graphs_of([true_fn, false_fn], leaves)
     _check_structures(structure[-1], other[-1])
@@ -100,6 +124,9 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     if not callable(cond_fn) or not callable(body_fn):
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")
     values = tuple(carried_inputs)
+    if _is_functional(values):
+        return below_functionalize(lambda functions, values: while_loop(*functions, values), [cond_fn, body_fn], values,
+                                   "torch.while_loop's functions might be {}ing the input!", "modify")
     recorder = current_recorder()
     if recorder is not None and all(recorder.sees(x) for x in _pytree.tree_leaves(values) if isinstance(x, tede.Tensor)):
         return _recorded_while_loop(recorder, cond_fn, body_fn, values)
@@ -231,6 +258,9 @@ def _unstack_pytree(xs):
 
 def map(f, xs, *args):
     """``f(x, *args)`` for each slice x of `xs` along the first dimension, stacked. What f gives is tensors, or None where it is always None."""
+    if _is_functional((xs, args)):
+        return below_functionalize(lambda functions, values: map(*functions, values[0], *values[1]), [f], (xs, args),
+                                   "torch.map is {}ing the input!", "mutat")
     recorder, rows = current_recorder(), []
     if recorder is not None and all(recorder.sees(x) for x in _pytree.tree_leaves(xs)):
         return _recorded_map(recorder, f, xs, args)

@@ -1,5 +1,6 @@
 """Functions of the package over Python's numbers (sym_int, sym_max, ...), and those that PyTorch has removed."""
 from tede import _C
+from tede._sym import is_symbolic
 from tede._override import overridable, overridable_members
 
 _rounded = "high"               # or "medium", which allows no more than that here
@@ -31,17 +32,19 @@ def get_float32_matmul_precision():
 def sym_int(a):
     """A number rounded towards zero."""
     import math
+    if is_symbolic(a):
+        return a.__sym_int__()
     return math.floor(a) if a >= 0 else math.ceil(a)
 
 
 @overridable
 def sym_float(a):
-    return float(a)
+    return a.__sym_float__() if is_symbolic(a) else float(a)
 
 
 @overridable
 def sym_not(a):
-    return not a
+    return a.__sym_not__() if is_symbolic(a) else not a
 
 
 @overridable
@@ -55,12 +58,16 @@ def sym_ite(b, t, f):
 @overridable
 def sym_max(a, b):
     """The larger of both; a float if one of them is."""
+    if is_symbolic(a) or is_symbolic(b):
+        return a.__sym_max__(b) if is_symbolic(a) else b.__sym_max__(a)
     return float(max(a, b)) if isinstance(a, float) or isinstance(b, float) else max(a, b)
 
 
 @overridable
 def sym_min(a, b):
     """The smaller of both; a float if one of them is."""
+    if is_symbolic(a) or is_symbolic(b):
+        return a.__sym_min__(b) if is_symbolic(a) else b.__sym_min__(a)
     return float(min(a, b)) if isinstance(a, float) or isinstance(b, float) else min(a, b)
 
 
@@ -72,7 +79,7 @@ def sym_sum(args):
 @overridable
 def sym_sqrt(a):
     import math
-    return math.sqrt(a)
+    return a.__sym_sqrt__() if is_symbolic(a) else math.sqrt(a)
 
 
 # ---- functions that PyTorch took out, with its advice

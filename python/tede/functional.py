@@ -3,6 +3,7 @@ from tede import _C
 from tede._C import Tensor
 from tede._once import warn_once
 from tede._override import overridable, overridable_members
+from tede._sym import is_symbolic
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod", "cdist",
            "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank", "tensordot",
@@ -137,9 +138,9 @@ def nonzero(input, *, out=None, as_tuple=False):
 def broadcast_shapes(*shapes):
     """The shape that tensors of these shapes broadcast to."""
     for s in shapes:
-        if not isinstance(s, (int, tuple, list)):
+        if not (isinstance(s, (int, tuple, list)) or is_symbolic(s)):
             raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}")
-    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    shapes = [(s,) if isinstance(s, int) or is_symbolic(s) else tuple(s) for s in shapes]
     result = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
         for i in range(-1, -1 - len(shape), -1):

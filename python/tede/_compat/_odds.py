@@ -1,19 +1,7 @@
 """Names of PyTorch's package that programs ask for, or look at with isinstance, and that say little here."""
 import tede
-from tede import _C
+from tede._sym import SymBool, SymFloat, SymInt      # noqa: F401
 from tede._compat import fill as _fill
-
-
-class _Open:
-    """Of a number that a tracer leaves open.  Sizes are plain numbers here, so nothing is ever an instance."""
-
-    def __init__(self, node):
-        raise NotImplementedError(f"torch.{type(self).__name__}: sizes are plain numbers here, no tracer leaves them open")
-
-
-SymInt = _C.SymInt
-SymFloat = type("SymFloat", (_Open,), {"__module__": "torch", "__doc__": "A float that a tracer leaves open: never made here."})
-SymBool = type("SymBool", (_Open,), {"__module__": "torch", "__doc__": "A truth that a tracer leaves open: never made here."})
 
 
 class AcceleratorError(RuntimeError):

@@ -1,7 +1,8 @@
 """FakeTensor: a tensor without values that says it is on a device, and FakeTensorMode, within which all new tensors are such.
 
 A fake tensor is one on the device "meta" whose class answers the query for its device (csrc/metadata.c). Operators run as they do for meta
-tensors; results are on the operands' device, or where a device= says. There are no symbolic sizes: what depends on values raises.
+tensors; results are on the operands' device, or where a device= says. With a ShapeEnv sizes are symbolic (tede._subclasses.symbolic); without
+one what depends on values raises.
 
 Note [Constants]. A tensor of one number that the program writes down keeps its value beside the fake one (`constant`), and so does what is
 computed from such: a program may read it back. The real tensors alias one another as the fake ones do. A write of something else, and a view that
@@ -80,9 +81,15 @@ class FakeTensor(tede.Tensor):
             raise AssertionError(f"a fake tensor is made of one on 'meta', not on '{elem.device}'")
         if device == _META and not fake_mode.allow_meta:
             raise AssertionError("torch._functorch.config.fake_tensor_allow_meta is off: a fake tensor can't be on 'meta'")
-        self = tede.Tensor._make_subclass(cls, elem, elem.requires_grad, dispatch_device=True)
+        env = fake_mode.shape_env
+        self = tede.Tensor._make_subclass(cls, elem, elem.requires_grad, "symbols" if env is not None else None, dispatch_device=True)
         self.fake_device, self.fake_mode, self.constant = device, fake_mode, constant
+        if env is not None:
+            fake_mode.sizes.follow(self)
         return self
+
+    def _symbols(self, numbers):
+        return self.fake_mode.sizes.shown(numbers)
 
     @staticmethod
     def from_tensor(t, fake_mode):
@@ -137,14 +144,14 @@ class FakeTensorConverter:
             return t.detach().to("meta")
         return tede.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
 
-    def from_real_tensor(self, fake_mode, t, make_constant=False, **options):
-        """The fake tensor of a real one; with its value if `make_constant`."""
+    def from_real_tensor(self, fake_mode, t, make_constant=False, *, symbolic=None, **options):
+        """The fake tensor of a real one; with its value if `make_constant`. `symbolic` are the sizes, strides and offset that it is to have."""
         ref = self._fakes.get(t)
         fake = ref() if ref is not None else None
         if fake is not None and not make_constant:
             return fake
         with no_dispatch(), tede.no_grad():
-            elem = self._elem(t)
+            elem = self._elem(t) if symbolic is None else fake_mode.sizes.meta(*symbolic, t.dtype)
         fake = FakeTensor(fake_mode, elem, t.device, t if make_constant else None).requires_grad_(t.requires_grad)
         if isinstance(t, tede.nn.Parameter):
             fake._is_param = True
@@ -185,6 +192,8 @@ class _Data(TorchFunctionMode):
         try:
             if func is tede.Tensor.new_tensor and isinstance(args[0], FakeTensor):
                 result = _new_tensor(*args, **(kwargs or {}))
+            elif self.mode.shape_env is not None:
+                result = self.mode.sizes.call(func, args, kwargs or {})
             else:
                 result = func(*args, **(kwargs or {}))
         finally:
@@ -246,11 +255,13 @@ class FakeTensorMode(TorchDispatchMode):
 
     def __init__(self, *, allow_fallback_kernels=True, allow_non_fake_inputs=False, shape_env=None, static_shapes=None):
         super().__init__()
-        if shape_env is not None or static_shapes is False:
-            raise NotImplementedError("FakeTensorMode: there are no symbolic sizes here, so shape_env can't be followed")
         self.allow_meta = config.fake_tensor_allow_meta is not False
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
-        self.shape_env, self.static_shapes = None, True
+        self.shape_env, self.static_shapes = shape_env, shape_env is None if static_shapes is None else static_shapes
+        self.sizes = None
+        if shape_env is not None:
+            from tede._subclasses.symbolic import Sizes         # which needs sympy
+            self.sizes = Sizes(shape_env, FakeTensor)
         self.fake_tensor_converter, self._data = FakeTensorConverter(), []
         self._around = None             # the _Call that is running
         self.noting = []                # functions of a fake tensor and the real one of a program's numbers
@@ -276,7 +287,13 @@ class FakeTensorMode(TorchDispatchMode):
             if tensor.fake_mode is not self:
                 raise AssertionError("Mixing fake modes NYI")
             return tensor
-        return self.fake_tensor_converter.from_real_tensor(self, tensor)
+        static = self.static_shapes if static_shapes is None else static_shapes
+        if self.shape_env is None or static or tensor.layout != tede.strided or tensor in self.fake_tensor_converter.tensor_memo:
+            return self.fake_tensor_converter.from_real_tensor(self, tensor)
+        made, numbers = self.sizes.of_input(tensor, source, symbolic_context)
+        fake = self.fake_tensor_converter.from_real_tensor(self, tensor, symbolic=numbers)
+        fake._made_with = made
+        return fake
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
@@ -295,15 +312,24 @@ class FakeTensorMode(TorchDispatchMode):
         if tede.Tag.data_dependent_output in func.tags:
             if known is not None and not isinstance(known, tede.Tensor):
                 return known
+            if self.shape_env is not None and func is tede.ops.aten._local_scalar_dense.default and self.shape_env.allow_scalar_outputs:
+                found = self.sizes.item(args[0])
+                if found is not None:
+                    return found
             raise DataDependentOutputException(func)
         if tede.Tag.dynamic_output_shape in func.tags and self._has_dynamic_shape(func, args, kwargs):
-            raise DynamicOutputShapeException(func)
+            changed = self.sizes.without_masks(func, args, kwargs) if self.shape_env is not None else None
+            if changed is None:
+                raise DynamicOutputShapeException(func)
+            if isinstance(changed, tede.Tensor):
+                return changed
+            args, kwargs = changed
         device = self._device_of(func, leaves, kwargs)
         if kwargs.get("device") is not None or (not leaves and any(a.name == "device" for a in func._schema.arguments)):
             kwargs["device"] = _META
         with no_dispatch():
             try:
-                result = func(*args, **kwargs)
+                result = func(*args, **kwargs) if self.shape_env is None else self.sizes.run(func, args, kwargs)
             except NotImplementedError as error:
                 if func.namespace in ("aten", "prims"):
                     raise

@@ -22,9 +22,10 @@ import threading
 import weakref
 
 import tede
-from tede import _C
+from tede import _C, _higher_order_ops
 from tede._C import Tensor
 from tede._modes import _DisableFuncTorch
+from tede._sym import plain
 from tede.func._levels import FUNCTIONALIZE
 from tede.utils import _pytree as tree
 from tede.utils._python_dispatch import no_dispatch
@@ -271,6 +272,9 @@ class FunctionalTensor(Tensor):
             raise AssertionError("FunctionalTensor is made of a functional tensor: torch._to_functional_tensor() makes one")
         return elem
 
+    def _symbols(self, numbers):
+        return _sizes_of(self._value).shown(numbers)
+
     @staticmethod
     def to_functional(x):
         """A functional tensor of x's value, with a gradient if x has one."""
@@ -297,7 +301,7 @@ class FunctionalTensor(Tensor):
 
 
 def _looks(x):
-    return x.shape, x.stride(), x.storage_offset(), x.dtype, x.is_conj(), x.is_neg()
+    return plain(x.shape), plain(x.stride()), plain([x.storage_offset()]), x.dtype, x.is_conj(), x.is_neg()
 
 
 def _show(head, value, shown):
@@ -305,7 +309,7 @@ def _show(head, value, shown):
     if shown is None or shown.dtype != value.dtype:
         shown = Tensor._make_wrapper_subclass(FunctionalTensor, value.shape, value.stride(), value.storage_offset(), dtype=value.dtype,
                                               device=value.device)
-    if (shown.shape, shown.stride(), shown.storage_offset()) != (value.shape, value.stride(), value.storage_offset()):
+    if _looks(shown)[:3] != _looks(value)[:3]:
         try:
             shown = shown.as_strided(value.shape, value.stride(), value.storage_offset())
         except RuntimeError:            # a copy of more elements than the memory has
@@ -317,9 +321,17 @@ def _show(head, value, shown):
     head.data = shown
 
 
+def _sizes_of(value):
+    """What knows the symbols of a tensor's sizes, or None."""
+    while isinstance(value, FunctionalTensor):
+        value = value._value
+    return getattr(getattr(value, "fake_mode", None), "sizes", None)
+
+
 def _made(value, memory, views, level, shown=None):
     with _apart():
-        x = Tensor._make_wrapper_subclass(FunctionalTensor, value.shape, value.stride(), value.storage_offset(), dtype=value.dtype, device=value.device)
+        x = Tensor._make_wrapper_subclass(FunctionalTensor, value.shape, value.stride(), value.storage_offset(), dtype=value.dtype, device=value.device,
+                                           dispatch_sizes_strides_policy=None if _sizes_of(value) is None else "symbols")
         if shown is not None or value.is_conj() or value.is_neg():
             _show(x, value, shown)
     x._value, x._memory, x._views, x._generation, x._level = value, memory, views, 0, level
@@ -639,3 +651,37 @@ def dispatch_functionalize(func, mode=None):
             result = func(*args, **kwargs)
         return tree.tree_map_only(FunctionalTensor, FunctionalTensor.from_functional, result)
     return inner
+
+
+# ---- control flow -------------------------------------------------------------------------------------------------------
+
+def _below_functionalize(run, functions, values, says, changing):
+    """What a call with functions gives: below the level, its functions take and give values. They may use what they are given, neither write to
+    it nor give it back."""
+    level = _C._transform_level()
+    values = _values(level, (values,), {})[0][0]
+    return _wrap_all(_C._transform_below(lambda: run([_on_values(f, says, changing) for f in functions], values)), level)
+
+
+def _on_values(func, says, changing):
+    def inner(*args):
+        number = _enter(True)
+        try:
+            given, spec = tree.tree_flatten(args)
+            inside = [_to_functional(x, number) if isinstance(x, Tensor) else x for x in given]
+            result = func(*tree.tree_unflatten(inside, spec))
+        finally:
+            _leave()
+        memories = {id(x._memory) for x in inside if isinstance(x, FunctionalTensor)}
+        for x, wrapped in zip(given, inside):
+            if isinstance(wrapped, FunctionalTensor):
+                _sync(wrapped)
+                if wrapped._value is not x:
+                    raise _higher_order_ops.UnsupportedAliasMutationException(says.format(changing))
+        if any(isinstance(x, FunctionalTensor) and id(x._memory) in memories for x in tree.tree_leaves(result)):
+            raise _higher_order_ops.UnsupportedAliasMutationException(says.format("alias"))
+        return tree.tree_map_only(FunctionalTensor, lambda x: x.from_functional() if x._level == number else x, result)
+    return inner
+
+
+_higher_order_ops.below_functionalize = _below_functionalize

@@ -8,6 +8,7 @@ import enum
 from tede import _C
 from tede.func import _vmap
 from tede._subclasses import functional_tensor
+from tede._sym import plain
 from tede.func._levels import FUNCTIONALIZE, GRAD, JVP, VMAP
 
 TransformType = enum.Enum("TransformType", "Torch Grad Jvp Functionalize Vmap", start=0)
@@ -18,7 +19,7 @@ _open = []                  # (kind, number) of the levels that were entered her
 
 
 def _entered(kind, *arguments):
-    number = _C._transform_enter(kind, *arguments)
+    number = _C._transform_enter(kind, *plain(arguments))
     _open.append((kind, number))
     return number
 

@@ -1,6 +1,7 @@
 """A level of a transform as a context, and trees of tensors going in and out of it."""
 from tede import _C
 from tede._C import Tensor
+from tede._sym import plain
 from tede.utils import _pytree as tree
 
 VMAP, GRAD, JVP, FUNCTIONALIZE = 0, 1, 2, 3
@@ -14,7 +15,7 @@ class level:
         self.arguments = arguments
 
     def __enter__(self):
-        self.number = _C._transform_enter(*self.arguments)
+        self.number = _C._transform_enter(*plain(self.arguments))
         return self.number
 
     def __exit__(self, *failure):

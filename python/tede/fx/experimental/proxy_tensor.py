@@ -11,7 +11,9 @@ from operator import getitem
 import tede
 from tede._C import Tensor
 from tede._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from tede._sym import is_symbolic
 from tede._tags import Tag
+from tede.fx.experimental._symbol_nodes import Symbols
 from tede.fx.experimental._cond import Cond
 from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule
@@ -32,7 +34,8 @@ def get_proxy_mode():
 def _place(x):
     """Where a tensor's elements are, and how they are read; None for a tensor without memory. Of a fake tensor: where they would be."""
     if type(x) is FakeTensor:
-        return x.untyped_storage()._cdata, x.storage_offset(), x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg()
+        with x.fake_mode.sizes.raw() if x.fake_mode.sizes is not None else contextlib.nullcontext():
+            return x.untyped_storage()._cdata, x.storage_offset(), x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg()
     try:
         return x.data_ptr() and (x.data_ptr(), x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg())
     except RuntimeError:
@@ -54,12 +57,14 @@ class _Recorder(TorchDispatchMode):
         self.graph, self.decompositions, self.values_are_errors = Graph(), decompositions, values_are_errors
         self.known = set()              # nodes of single numbers that don't depend on the arguments
         self.nodes, self.places, self.constants = {}, {}, {}
+        self.symbols = Symbols(self)    # nodes of symbolic sizes
         self.paused = False             # while another recorder runs within
         self._fakes = FakeTensorMode()
 
     def follow(self, tensor, node):
         self.nodes[id(tensor)] = (node, tensor)
         self._describe(tensor, node)
+        self.symbols.follow(tensor, node)
         if place := _place(tensor):
             self.places[place] = node
 
@@ -75,7 +80,7 @@ class _Recorder(TorchDispatchMode):
 
     def node_of(self, x):
         if not isinstance(x, Tensor):
-            return x
+            return self.symbols.node_of(x)
         if id(x) in self.nodes:
             return self.nodes[id(x)][0]
         same = self.places.get(_place(x))
@@ -109,6 +114,7 @@ class _Recorder(TorchDispatchMode):
             if result is not NotImplemented:
                 return result
         kwargs = self.fake_mode.placed(func, kwargs) if self.fake_mode is not None else kwargs
+        self.symbols.decode(args, kwargs)
         given, named = tree.tree_map(self.node_of, (tuple(args), dict(kwargs)))
         node = self.graph.call_function(func, given, named, name=self.graph._target_to_str(func._opname))
         self._check_values(func, node)
@@ -128,6 +134,8 @@ class _Recorder(TorchDispatchMode):
                     if node in self.known:
                         self.known.add(item)
                     self.follow(member, item)
+        else:
+            self.symbols.follow_number(result, node)
         return result
 
     # ---- control flow: a call whose functions are graphs
@@ -142,6 +150,9 @@ class _Recorder(TorchDispatchMode):
 
     def graphs_of(self, functions, operands):
         """Graphs of the functions, all with the same inputs, and these: the operands, then what the functions take from outside."""
+        for x in operands:
+            if is_symbolic(x):
+                self.node_of(x)
         lifted, branches = [], [_Branch(self) for _ in functions]
         for function, branch in zip(functions, branches):
             branch.run(function, operands, lifted)
@@ -212,6 +223,8 @@ class _Branch(_Recorder):
             self.last = self.graph.placeholder(f"arg{i}_1")
             if isinstance(x, Tensor):
                 self.follow(x, self.last)
+            else:
+                self.symbols.follow_number(x, self.last)
         noting = self.fake_mode.noting if self.fake_mode is not None else []
         noting.append(self.hold)
         try:
@@ -270,32 +283,56 @@ class _Made(GraphModule):
         return result if self._out_spec.is_leaf() else tree.tree_unflatten(result, self._out_spec)
 
 
+def _fake_mode(flat, tracing_mode, allow_non_fake_inputs):
+    """The mode of the arguments, if some are fake, or a new one."""
+    known = [x.fake_mode for x in flat if isinstance(x, FakeTensor)]
+    env = None
+    if not known and tracing_mode == "symbolic":
+        from tede.fx.experimental.symbolic_shapes import ShapeEnv       # which needs sympy
+        env = next((x.node.shape_env for x in flat if is_symbolic(x)), None) or ShapeEnv()
+    return known[0] if known else FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=allow_non_fake_inputs, shape_env=env)
+
+
+def _name_of(i):
+    return f"input{i}"
+
+
+def _fake_input(mode, x, name):
+    if isinstance(x, Tensor):
+        return mode.from_tensor(x, source=name)
+    if type(x) is int and mode.shape_env is not None and not mode.static_shapes:
+        return mode.shape_env.create_symintnode(mode.shape_env.create_symbol(x, name, positive=None), hint=x)
+    return x
+
+
 def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False,
             record_module_stack=False, _allow_fake_constant=False, _error_on_data_dependent_ops=True):
     """A function that runs f and gives the torch.fx.GraphModule of the operators that arrived below autograd.
 
     Calls of what `decomposition_table` has are noted as the parts that it makes of them. ``tracing_mode="fake"`` runs on fake tensors of the
-    arguments, so that nothing is computed; symbolic shapes, and operators as they are above autograd (`pre_dispatch`), aren't there. Nodes have
-    meta["val"], a fake tensor, and meta["tensor_meta"]."""
+    arguments, so that nothing is computed, ``"symbolic"`` on such whose sizes are expressions, so that the graph holds for other sizes, too, where
+    its `shape_env` has no condition against them. Operators as they are above autograd (`pre_dispatch`) aren't there. Nodes have meta["val"],
+    a fake tensor, and meta["tensor_meta"]."""
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError('tracing_mode should be one of "real", "fake", "symbolic"')
-    if tracing_mode == "symbolic":
-        raise NotImplementedError("make_fx(tracing_mode='symbolic'): there are no symbolic shapes here")
     if pre_dispatch:
         raise NotImplementedError("make_fx(pre_dispatch=True): operators are noted below autograd only")
 
     def wrapped(*args):
         flat, in_spec = tree.tree_flatten(args)
         mode = contextlib.nullcontext()
-        if tracing_mode == "fake":
-            known = [x.fake_mode for x in flat if isinstance(x, FakeTensor)]
-            mode = known[0] if known else FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=_allow_non_fake_inputs)
-            flat = [mode.from_tensor(x) if isinstance(x, Tensor) else x for x in flat]
-        recorder = _Recorder(decomposition_table or {}, _error_on_data_dependent_ops, mode if tracing_mode == "fake" else None)
+        if tracing_mode != "real":
+            mode = _fake_mode(flat, tracing_mode, _allow_non_fake_inputs)
+            flat = [_fake_input(mode, x, _name_of(i)) for i, x in enumerate(flat)]
+        recorder = _Recorder(decomposition_table or {}, _error_on_data_dependent_ops, mode if tracing_mode != "real" else None)
         for x, name in zip(flat, _names(f, len(flat)) if len(flat) == len(args) else [f"arg{i}_1" for i in range(len(flat))]):
             node = recorder.graph.placeholder(name)
             if isinstance(x, Tensor):
                 recorder.follow(x, node)
+                if "val" in node.meta and hasattr(x, "_made_with"):
+                    node.meta["val"]._made_with = x._made_with
+            else:
+                recorder.symbols.follow_number(x, node)
         noting = getattr(mode, "noting", [])
         noting.append(recorder.hold)
         try:
@@ -311,6 +348,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
         held = {name: x for name, x in recorder.constants.items() if name in used}
         made = _Made(held, recorder.graph, getattr(f, "__name__", type(f).__name__))
         made._in_spec, made._out_spec = in_spec, out_spec
+        if recorder.symbols.env is not None:
+            made.shape_env = recorder.symbols.env
         return made
     return wrapped
 

@@ -1,2 +1,2 @@
 """PyTorch's module functorch.experimental.control_flow."""
-from tede._higher_order_ops import _stack_pytree, _unstack_pytree, cond, map  # noqa: F401
+from tede._higher_order_ops import UnsupportedAliasMutationException, _stack_pytree, _unstack_pytree, cond, map  # noqa: F401

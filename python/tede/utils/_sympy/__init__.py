@@ -1,0 +1,1 @@
+"""Functions of sizes as sympy has none of."""
