@@ -192,3 +192,41 @@ def test_a_few_steps_mixed_precision_and_scaled_losses(library):
         assert worst < 1e-4 and norms < 1e-4 and apart < 1e-2 and names
         assert dtypes == ("bfloat16", "bfloat16", "bfloat16", ["float32"], "bfloat16", "FullyShardedDataParallel")
         assert scaled == [False, 2.0, True, 2.0]        # a gradient that overflows on one rank makes all skip the step
+
+
+def test_wrappers_that_compute_again(library):
+    lib = import_module(library)
+    C = import_module(f"{library}.distributed.algorithms._checkpoint.checkpoint_wrapper")
+    nn = lib.nn
+
+    class Part(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.calls = nn.Linear(3, 3), 0
+
+        def forward(self, x, scale=None):
+            self.calls += 1
+            return self.linear(x) * scale
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = Part(), Part()
+
+        def forward(self, x):
+            return self.second(self.first(x, scale=x), scale=x)
+    lib.manual_seed(0)
+    plain = Net()
+    plain(lib.ones(2, 3)).sum().backward()
+    for how in (C.CheckpointImpl.REENTRANT, C.CheckpointImpl.NO_REENTRANT, None):
+        net = copy.deepcopy(plain)
+        net.zero_grad()
+        wrapper = C.offload_wrapper if how is None else lambda module, how=how: C.checkpoint_wrapper(module, checkpoint_impl=how)
+        C.apply_activation_checkpointing(net, checkpoint_wrapper_fn=wrapper, check_fn=lambda m: isinstance(m, Part))
+        assert isinstance(net.first, C.ActivationWrapper) and list(net.state_dict()) == list(plain.state_dict())
+        net.load_state_dict(plain.state_dict())
+        before = net.second._checkpoint_wrapped_module.calls
+        net(lib.ones(2, 3, requires_grad=True)).sum().backward()
+        assert net.second._checkpoint_wrapped_module.calls - before == (1 if how is None else 2)
+        for p, q in zip(net.parameters(), plain.parameters()):
+            assert lib.allclose(p.grad, q.grad)

@@ -71,6 +71,13 @@ def scaled(by):
     return int(os.environ["RANK"]) * by
 
 
+def test_a_fork_server_starts_processes_at_once(monkeypatch):
+    from tede.distributed.launcher.api import LaunchConfig, elastic_launch
+    monkeypatch.setenv("TORCH_MP_PARALLEL_START", "1")
+    config = LaunchConfig(1, 1, 2, run_id="x", rdzv_endpoint="localhost:0", max_restarts=0, start_method="forkserver")
+    assert elastic_launch(config, scaled)(3) == {0: 0, 1: 3}
+
+
 def test_functions_return_their_values(tmp_path, monkeypatch):
     from tede.distributed.elastic.multiprocessing.errors import ChildFailedError
     from tede.distributed.launcher.api import LaunchConfig, elastic_launch

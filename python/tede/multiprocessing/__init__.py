@@ -5,7 +5,7 @@ from multiprocessing import *  # noqa: F403
 
 from tede.multiprocessing.reductions import init_reductions
 from tede.multiprocessing.spawn import (  # noqa: F401
-    ProcessContext, ProcessExitedException, ProcessRaisedException, SpawnContext, spawn, start_processes)
+    ENV_VAR_PARALLEL_START, ProcessContext, ProcessExitedException, ProcessRaisedException, SpawnContext, spawn, start_processes)
 
 _sharing_strategy = "file_descriptor"
 

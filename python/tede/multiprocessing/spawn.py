@@ -101,18 +101,27 @@ class ProcessContext:
 SpawnContext = ProcessContext
 
 
+ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"      # 1: a fork server starts them at once
+
+
 def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
     context = multiprocessing.get_context(start_method)
-    processes, files = [], []
-    for i in range(nprocs):
+
+    def started_process(i):
         file = tempfile.NamedTemporaryFile(prefix="pytorch-errorfile-", suffix=".pickle", delete=False)
         file.close()
         os.unlink(file.name)                # a process that fails makes it again
         process = context.Process(target=_wrap, args=(fn, i, args, file.name), daemon=daemon)
         process.start()
-        processes.append(process)
-        files.append(file.name)
-    started = ProcessContext(processes, files)
+        return process, file.name
+    at_once = start_method == "forkserver" and os.environ.get(ENV_VAR_PARALLEL_START) == "1"
+    if at_once and nprocs:
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(nprocs) as pool:
+            pairs = list(pool.map(started_process, range(nprocs)))
+    else:
+        pairs = [started_process(i) for i in range(nprocs)]
+    started = ProcessContext([process for process, _ in pairs], [name for _, name in pairs])
     if not join:
         return started
     while not started.join():

@@ -27,7 +27,7 @@ class ProcessFailure:
     pid: int
     exitcode: int
     error_file: str
-    error_file_data: dict = field(init=False, default_factory=dict)
+    error_file_data: dict = field(init=False, default_factory=lambda: {"message": "<NONE>"})
     message: object = field(init=False, default="")
     timestamp: int = field(init=False, default=0)
 
