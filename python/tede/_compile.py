@@ -16,7 +16,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     Args:
         model: a function or a module; without one, a decorator is returned.
         fullgraph: if True, it is a RuntimeError that a value is needed before the function returns; the message names what needed it, and the line.
-        backend: None, "inductor" and other names are the library's own; "eager" runs the model as it is. A function is passed a
+        backend: None, "inductor" and other names that nobody registered are the library's own; "eager" runs the model as it is. A function is passed a
             torch.fx.GraphModule of what was called and the tensors that it takes, and what it returns is called instead, then and when the
             same calls come again on tensors of the same description. Where a value is needed early a graph ends, and another begins.
         mode, options: passed on to a backend that is a function, if given.
@@ -36,6 +36,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     if not callable(model):
         raise RuntimeError(f"torch.compile: a function or a module is needed, not {type(model).__name__}")
     backend = default_backend if backend is None else backend
+    backend = backends.get(backend, backend) if isinstance(backend, str) else backend
     if disable or backend == "eager":
         return model
     if callable(backend):
@@ -47,6 +48,22 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
 
 
 default_backend = None      # tede.compiler.set_default_backend
+backends = {}               # the names of functions that register_backend was passed
+
+
+def register_backend(compiler_fn=None, name=None, tags=()):
+    """Give a backend a name, its own if there is no other, for compile(backend=name). Also a decorator."""
+    if compiler_fn is None:
+        return lambda compiler_fn: register_backend(compiler_fn, name, tags)
+    if not callable(compiler_fn):
+        raise TypeError(f"register_backend: a function is needed, not {type(compiler_fn).__name__}")
+    backends[name or compiler_fn.__name__] = compiler_fn
+    return compiler_fn
+
+
+def list_backends(exclude_tags=()):
+    """The names of the backends that were registered."""
+    return sorted(backends)
 
 
 def in_region(function, fullgraph=False):

@@ -1,10 +1,13 @@
 """tede.compile with a function for a backend: graphs of what was called; tede.compiler.explain, and fullgraph's words."""
+import copy
 import inspect
 
 import pytest
 import tede
 import tede.nn.functional as F
-from tede import nn
+from exported_models import MODELS
+from tede import _compile, nn
+from test_regions import PROGRAMS, same
 
 
 class Backend:
@@ -241,6 +244,36 @@ def test_compiled_functions_nest():
     x = rand(3)
     assert tede.equal(tede.compile(lambda x: g(x) + 1, backend=outer)(x), x * 2 + 1)
     assert outer.targets == [["mul", "add"]] and not inner.graphs
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_models_step_is_one_graph_and_its_gradients_are_equal(name):
+    tede.manual_seed(0)
+    kind, example, *_ = MODELS[name]
+    model, backend, args = kind(), Backend(), example()
+    other = copy.deepcopy(model)
+    for run in (model, tede.compile(other, backend=backend, fullgraph=True)):
+        tede.manual_seed(1)         # dropout
+        sum(x.square().sum() for x in tede.utils._pytree.tree_leaves(run(*args))).backward()
+    assert len(backend.graphs) == 1
+    for (name, a), b in zip(model.named_parameters(), other.parameters(), strict=True):
+        assert (a.grad is None) == (b.grad is None) and (a.grad is None or tede.equal(a.grad, b.grad)), name
+    assert all(tede.equal(a, b) for a, b in zip(model.buffers(), other.buffers(), strict=True))
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_programs_give_what_they_give_without(program):
+    x = rand(20, 50)
+    same(tede.compile(program, backend=Backend())(x), program(x))
+
+
+def test_a_backend_may_have_a_name():
+    backend = Backend()
+    assert tede._dynamo.register_backend(name="counting")(backend) is backend and "counting" in tede.compiler.list_backends()
+    assert tede.equal(tede.compile(lambda x: x + 1, backend="counting")(rand(3)), rand(3) + 1) and backend.calls == 1
+    tede._dynamo.optimize("counting")(lambda x: x * 2)(rand(3))
+    assert backend.calls == 2
+    del _compile.backends["counting"]
 
 
 # ---- explain, fullgraph

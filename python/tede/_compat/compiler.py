@@ -3,7 +3,7 @@ import functools as _functools
 
 from tede import _compile
 from tede._compat import fill as _fill
-from tede._compile import compile, stats
+from tede._compile import compile, list_backends, stats
 
 __all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "explain", "get_default_backend",
            "is_compiling", "is_dynamo_compiling", "is_exporting", "keep_portable_guards_unsafe", "keep_tensor_guards_unsafe",
