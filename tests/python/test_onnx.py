@@ -148,6 +148,31 @@ def test_what_is_made_by_sizes_that_vary():
             assert a.dtype == b.dtype and tede.equal(a, b)
 
 
+def test_a_recurrent_layer_is_one_node_and_its_weights():
+    for module, kind in ((nn.LSTM(4, 5), "LSTM"), (nn.GRU(4, 5, bias=False), "GRU"), (nn.RNN(4, 5, batch_first=True), "RNN")):
+        program = compare(module, (X,), dynamic_shapes=({0: "a", 1: "b"},))
+        kinds = [node.op_type for node in program.model_proto.graph.node]
+        assert kinds.count(kind) == 1 and "MatMul" not in kinds
+
+    def gates_of_its_own(g, h, w):
+        return tede.ops.aten.rnn_layer(g * 2, h, None, w, None, 1, False)[0]
+    compare(gates_of_its_own, (X, rand(3, 4), SQUARE))
+
+
+def test_nothing_is_written_that_nobody_needs():
+    class Unused(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.other = nn.Linear(4, 2), nn.Parameter(rand(3))
+
+        def forward(self, x):
+            x.exp() + 1
+            return self.linear(x)
+    graph = tede.onnx.export(Unused(), (X,)).model_proto.graph
+    assert {"linear.weight", "linear.bias"} <= {x.name for x in graph.initializer} and "other" not in {x.name for x in graph.initializer}
+    assert "Exp" not in [node.op_type for node in graph.node]
+
+
 # ---- operators whose ONNX is their formula
 
 UNARY = ["abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor",

@@ -27,7 +27,7 @@ class Builder:
     def __init__(self, onnx, opset):
         self.onnx, self.opset = onnx, opset
         self.nodes, self.initializers, self.known = [], [], {}
-        self.names, self.functions = set(), {}
+        self.names, self.made = set(), {}       # made: name of a value -> (the node's kind, its inputs)
 
     @staticmethod
     def is_value(x):
@@ -92,20 +92,38 @@ class Builder:
     def op(self, kind, *inputs, dtype=None, outputs=1, domain="", **attributes):
         """A node of an ONNX operator. Inputs that are numbers become constants: lists of whole ones int64, others of the first value's dtype."""
         like = next((x.dtype for x in inputs if self.is_value(x)), None)
-        names = []
+        names, values = [], []
         for x in inputs:
             if x is None:
                 names.append("")
+                values.append(None)
                 continue
             if isinstance(x, (tuple, list)):
                 x = self.ints(x)
             elif not self.is_value(x):
                 x = self.constant(x, None if isinstance(x, tede.Tensor) else like)
             names.append(x.name)
+            values.append(x)
         while names and not names[-1]:
             names.pop()
         dtype = dtype or (tede.bool if kind in _TRUTHS else tede.int64 if kind in _INDICES else like)
         results = [Value(self.name(kind.lower()), dtype) for _ in range(outputs)]
         self.nodes.append(self.onnx.helper.make_node(kind, names, [r.name for r in results], name=self.name("node_" + kind), domain=domain,
                                                      **{name: x for name, x in attributes.items() if x is not None}))
+        self.made.update((r.name, (kind, values)) for r in results)
         return results[0] if outputs == 1 else tuple(results)
+
+    def inputs_of(self, x, kind):
+        """The inputs of the node that made a value, if it is of this kind; else None."""
+        made = self.made.get(x.name) if x is not None else None
+        return made[1] if made and made[0] == kind else None
+
+    def prune(self, outputs):
+        """Leave out nodes and initializers that these values don't need."""
+        needed, kept = set(outputs), []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                kept.append(node)
+                needed.update(node.input)
+        self.nodes = kept[::-1]
+        self.initializers = [x for x in self.initializers if x.name in needed]

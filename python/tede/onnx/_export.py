@@ -256,6 +256,7 @@ def translate(recorded, opset=USUAL, input_names=None, output_names=None, output
         for dim, label in (output_dims or {}).get(given, {}).items():
             shape[dim] = label
         outputs.append(described(given, value.dtype, shape))
+    b.prune([x.name for x in outputs])
     graph = onnx.helper.make_graph(b.nodes, name, inputs, outputs, initializer=b.initializers)
     model = onnx.helper.make_model(graph, producer_name="tede", producer_version=tede.__version__, ir_version=10,
                                    opset_imports=[onnx.helper.make_opsetid("", opset)])

@@ -381,23 +381,39 @@ def attention(b, query, key, value, mask, causal, scale):
     return b.op("MatMul", weights, value), None
 
 
+def products_of(b, gates):
+    """(inputs, weights, bias or None) of which a recurrent layer's gates are the products, if the graph has them so; else None."""
+    added = b.inputs_of(gates, "Add")
+    product, bias = added or (gates, None)
+    viewed = b.inputs_of(product, "Reshape")
+    factors = b.inputs_of(viewed[0], "MatMul") if viewed else None
+    rows, turned = (b.inputs_of(factors[0], "Reshape"), b.inputs_of(factors[1], "Transpose")) if factors else (None, None)
+    if not rows or not turned or not rows[0].shape or len(rows[0].shape) != 3 or rows[0].shape[:2] != gates.shape[:2] or \
+            not turned[0].shape or rows[0].shape[2] != turned[0].shape[1] or (bias is not None and bias.shape != turned[0].shape[:1]):
+        return None
+    return rows[0], turned[0], bias
+
+
 def recurrent(b, gates, hx, cx, w_hh, b_hh, mode, reverse):
-    """One layer in one direction. ONNX multiplies its inputs by weights: the products that there are already, by one that puts the gates in ONNX's order."""
+    """One layer in one direction. ONNX multiplies the inputs itself: what the gates are products of is looked up, and the products, which nothing needs
+    then, are left out. Where the graph has them otherwise they are multiplied by a matrix that puts the gates in ONNX's order."""
     size = w_hh.shape[1]
     kind, blocks = (("RNN", [0]), ("RNN", [0]), ("LSTM", [0, 3, 1, 2]), ("GRU", [1, 0, 2]))[mode]
     order = [size * block + i for block in blocks for i in range(size)]
-    w = tede.eye(len(order), dtype=gates.dtype)[order]
-    r = b.op("Unsqueeze", b.op("Gather", w_hh, order, axis=0), [0])
+    ordered = lambda x: b.op("Gather", x, order, axis=0)
+    found = products_of(b, gates)
+    x, w, b_ih = found or (gates, b.constant(tede.eye(len(order), dtype=gates.dtype)), None)
+    w, r = (b.op("Unsqueeze", ordered(y), [0]) for y in (w, w_hh))
     bias = None
-    if b_hh is not None:
-        own = b.op("Gather", b_hh, order, axis=0)
-        bias = b.op("Unsqueeze", b.op("Concat", b.constant([0.0] * len(order), gates.dtype), own, axis=0), [0])
+    if b_ih is not None or b_hh is not None:
+        none = b.constant([0.0] * len(order), gates.dtype)
+        bias = b.op("Unsqueeze", b.op("Concat", *(none if y is None else ordered(y) for y in (b_ih, b_hh)), axis=0), [0])
     attributes = dict(hidden_size=size, direction="reverse" if reverse else "forward")
     if kind == "RNN":
         attributes["activations"] = ["Relu" if mode == 0 else "Tanh"]
     if kind == "GRU":
         attributes["linear_before_reset"] = 1
-    inputs = [gates, b.constant(w[None]), r, bias, None, b.op("Unsqueeze", hx, [0])]
+    inputs = [x, w, r, bias, None, b.op("Unsqueeze", hx, [0])]
     if kind != "LSTM":
         hidden, _ = b.op(kind, *inputs, outputs=2, **attributes)
         return b.op("Squeeze", hidden, [1]), None, None
