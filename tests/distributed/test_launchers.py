@@ -83,8 +83,19 @@ def test_functions_return_their_values(tmp_path, monkeypatch):
     from tede.distributed.launcher.api import LaunchConfig, elastic_launch
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
+    from tede.distributed.elastic import metrics
+
+    class Keeps(metrics.MetricHandler):
+        def emit(self, metric_data):
+            kept[metric_data.name] = metric_data.value
+    kept = {}
+    metrics.configure(Keeps())
     config = LaunchConfig(1, 1, 2, run_id="x", rdzv_endpoint="localhost:0", max_restarts=0)
-    assert elastic_launch(config, scaled)(10) == {0: 0, 1: 10}
+    try:
+        assert elastic_launch(config, scaled)(10) == {0: 0, 1: 10}
+    finally:
+        metrics.configure(metrics.NullMetricHandler())
+    assert kept["workers.default_role.run_success_no_retries"] == 1 and kept["workers.default_role.flakiness"] == 0
     assert not list(tmp_path.iterdir())
     with pytest.raises(ChildFailedError, match="scaled FAILED") as caught:
         elastic_launch(LaunchConfig(1, 1, 2, run_id="y", rdzv_endpoint="localhost:0", max_restarts=0), scaled)(None)

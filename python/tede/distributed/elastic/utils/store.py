@@ -19,16 +19,16 @@ def store_timeout(store, timeout):
 def get_all(store, rank, prefix, world_size):
     """The values of PREFIX0, PREFIX1, ... All ranks have got theirs when the one of rank 0 returns, which serves the store, perhaps."""
     values = store.multi_get([f"{prefix}{i}" for i in range(world_size)])
-    done = _all_there(store, f"{prefix}/num_members", world_size)
+    done = _all_there(store, f"{prefix}/finished", world_size)
     if rank == 0:
-        store.get(done)
+        store.wait([done])
     return values
 
 
 def _all_there(store, prefix, world_size):
     """Count this rank; the last one sets the key that is returned."""
     key = f"{prefix}/last_member"
-    if store.add(prefix, 1) == world_size:
+    if store.add(f"{prefix}/num_members", 1) == world_size:
         store.set(key, "<val_ignored>")
     return key
 
@@ -43,4 +43,4 @@ def synchronize(store, data, rank, world_size, key_prefix, timeout=300):
 def barrier(store, world_size, key_prefix, barrier_timeout=300, rank=None, rank_tracing_decoder=None, trace_timeout=10):
     """Wait until all ranks are here."""
     with store_timeout(store, barrier_timeout):
-        store.get(_all_there(store, key_prefix, world_size))
+        store.wait([_all_there(store, key_prefix, world_size)])

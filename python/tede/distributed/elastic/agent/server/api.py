@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tede.distributed.elastic.events import Event, EventSource, record
+from tede.distributed.elastic.metrics import put_metric
 from tede.distributed.elastic.multiprocessing import SignalException
 from tede.distributed.elastic.rendezvous import RendezvousGracefulExitError
 from tede.distributed.elastic.utils import store as store_util
@@ -18,6 +19,10 @@ from tede.distributed.elastic.utils.logging import get_logger
 __all__ = ["WorkerSpec", "Worker", "WorkerState", "WorkerGroup", "RunResult", "ElasticAgent", "SimpleElasticAgent"]
 
 logger = get_logger(__name__)
+
+
+def _get_fq_hostname():
+    return socket.getfqdn(socket.gethostname())
 
 
 @dataclass
@@ -191,7 +196,10 @@ class SimpleElasticAgent(ElasticAgent):
     def run(self, role="default"):
         began, cleaned = time.monotonic(), False
         try:
-            return self._invoke_run(role)
+            result = self._invoke_run(role)
+            self._record_metrics(result)
+            self._record_worker_events(result)
+            return result
         except RendezvousGracefulExitError:
             return RunResult(WorkerState.SUCCEEDED)
         except SignalException as error:
@@ -211,6 +219,8 @@ class SimpleElasticAgent(ElasticAgent):
             time.sleep(spec.monitor_interval)
             result = self._monitor_workers(group)
             group.state = result.state
+            put_metric(f"workers.{role}.remaining_restarts", self._remaining_restarts)
+            put_metric(f"workers.{role}.{result.state.name.lower()}", 1)
             if result.state == WorkerState.SUCCEEDED:
                 self._exit_barrier()
                 return result
@@ -242,6 +252,21 @@ class SimpleElasticAgent(ElasticAgent):
 
     # ---- reports ----------------------------------------------------------------------------------------------------------------
 
+    def _record_metrics(self, group_results):
+        """How the run has ended: each of these is 1 or 0."""
+        role, failed = self._worker_group.spec.role, group_results.is_failed()
+        retried = self._remaining_restarts != self._worker_group.spec.max_restarts
+        self._record_flakiness_metric(failed)
+        put_metric(f"workers.{role}.run_total", 1)
+        for name, held in (("success_with_retries", not failed and retried), ("success_no_retries", not failed and not retried),
+                           ("failed_with_retries", failed and retried), ("failed_no_retries", failed and not retried)):
+            put_metric(f"workers.{role}.run_{name}", int(held))
+
+    def _record_flakiness_metric(self, is_failed=False):
+        """The share of the starts that there may be that were needed beyond the first, in percent; 100 if all have failed."""
+        most = self._worker_group.spec.max_restarts + 1
+        put_metric(f"workers.{self._worker_group.spec.role}.flakiness", 100 if is_failed else int(100.0 - 100.0 * (self._remaining_restarts + 1) / most))
+
     def get_event_failed(self):
         return self._construct_event("FAILED", EventSource.AGENT, raw_error=traceback.format_exc())
 
@@ -260,7 +285,7 @@ class SimpleElasticAgent(ElasticAgent):
         about = {"group_world_size": group.group_world_size, "entry_point": spec.get_entrypoint_name(), "local_rank": [worker.local_rank if worker else None],
                  "role_rank": [worker.role_rank if worker else None], "role_world_size": [group.workers[0].role_world_size]}
         metadata = {"run_id": spec.rdzv_handler.get_run_id(), "global_rank": worker.global_rank if worker else None, "group_rank": group.group_rank,
-                    "worker_id": str(worker.id) if worker else None, "role": spec.role, "hostname": socket.getfqdn(), "state": state,
+                    "worker_id": str(worker.id) if worker else None, "role": spec.role, "hostname": _get_fq_hostname(), "state": state,
                     "total_run_time": self._total_execution_time, "rdzv_backend": spec.rdzv_handler.get_backend(), "raw_error": raw_error,
                     "metadata": json.dumps(about), "agent_restarts": spec.max_restarts - self._remaining_restarts, "duration_ms": duration_ms,
                     "exit_code": exit_code, "pid": worker_pid or os.getpid()}
