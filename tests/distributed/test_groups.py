@@ -129,8 +129,9 @@ def test_profiles_show_calls(library):
 
 
 def times_out(lib, rank, size):
-    D, seconds, found = lib.distributed, timedelta(seconds=1), []
-    slow, other = D.new_group(timeout=seconds), D.new_group()
+    D, found = lib.distributed, []
+    slow, other = D.new_group(), D.new_group()
+    D.distributed_c10d._set_pg_timeout(timedelta(seconds=1), slow)
     if rank == 0:
         found.append(outcome(lambda: D.barrier(slow)))
         found.append(outcome(lambda: D.monitored_barrier(other, 0.5)))
@@ -139,10 +140,10 @@ def times_out(lib, rank, size):
     return found
 
 
-def test_barriers_that_nobody_else_comes_to():
-    barrier, monitored, at_once = ranks.run(times_out, 2)[0]
+def test_barriers_that_nobody_else_comes_to(library):
+    barrier, monitored, at_once = ranks.run(times_out, 2, library)[0]
     assert barrier[0] == monitored[0] == at_once[0] == "RuntimeError"
-    assert " Timed out waiting 1000ms for barrier operation to complete" in barrier[1]
+    assert " Timed out waiting 1000ms for " in barrier[1] and "operation to complete" in barrier[1]
     assert "Rank 1 failed to pass monitoredBarrier in 500 ms" in monitored[1] and "Rank 0 timed out in monitoredBarrier" in at_once[1]
 
 
@@ -151,7 +152,8 @@ def store_barriers(lib, rank, size):
 
     def come(store, i, count):
         try:
-            D.distributed_c10d._store_based_barrier(i, store, "some", count, timedelta(seconds=1), timedelta(seconds=0.5))
+            timeout = timedelta(seconds=60 if count == 3 else 1)
+            D.distributed_c10d._store_based_barrier(i, store, "some", count, timeout, timedelta(seconds=0.5))
         except D.DistStoreError as error:
             failed.append(str(error))
     for count in (3, 4):
@@ -327,7 +329,8 @@ def test_ranks_that_make_other_calls_are_named(library, directly, tmp_path):
 
 def hangs(lib, rank, size):
     D = lib.distributed
-    pg = D.new_group(backend="gloo", timeout=timedelta(seconds=1))
+    pg = D.new_group(backend="gloo")
+    D.distributed_c10d._set_pg_timeout(timedelta(seconds=1), pg)
     found = outcome(lambda: pg.allreduce([lib.ones(2)])) if rank == 0 else None
     D.distributed_c10d._get_default_store().set("over", "1") if rank == 0 else D.distributed_c10d._get_default_store().get("over")
     return found

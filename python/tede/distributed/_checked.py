@@ -54,6 +54,12 @@ class CheckedBackend(Backend):
         self._helper.allgather([parts], [tede.cat([own, tede.zeros(most - own.numel(), dtype=tede.uint8)])]).wait()
         return [bytes(part[:int(size)].tolist()).decode() for part, size in zip(parts, sizes)]
 
+    def set_timeout(self, timeout):
+        self._helper.set_timeout(timeout)
+        self.wrapped_pg.set_timeout(timeout)
+
+    _set_default_timeout = set_timeout
+
     def abort(self):
         self._helper.abort()
         self.wrapped_pg.abort()
@@ -86,6 +92,6 @@ def _passed_on(name):
 
 for _name, (_title, _which) in _CHECKED.items():
     setattr(CheckedBackend, _name, _checked(_name, _title, _which))
-for _name in ("send", "recv", "recv_anysource", "monitored_barrier", "set_timeout", "_set_default_timeout", "shutdown", "_get_sequence_number_for_group",
+for _name in ("send", "recv", "recv_anysource", "monitored_barrier", "shutdown", "_get_sequence_number_for_group",
               "_start_coalescing", "_end_coalescing"):
     setattr(CheckedBackend, _name, _passed_on(_name))

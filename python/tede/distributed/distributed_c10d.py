@@ -299,6 +299,15 @@ def get_backend(group=None):
     return Backend(_world.pg_map[pg][0])
 
 
+def _set_pg_timeout(timeout, group=None):
+    """How long calls of the group may take from now on."""
+    pg = _group_or_default(group)
+    if _rank_not_in_group(pg):
+        raise ValueError("Invalid process group specified")
+    _check_valid_timeout(timeout)
+    pg.set_timeout(timeout)
+
+
 def get_pg_count():
     return _world.group_count
 
