@@ -130,12 +130,12 @@ def test_profiles_show_calls(library):
 
 def times_out(lib, rank, size):
     D, found = lib.distributed, []
-    slow, other = D.new_group(), D.new_group()
+    slow, other, third = D.new_group(), D.new_group(), D.new_group()
     D.distributed_c10d._set_pg_timeout(timedelta(seconds=1), slow)
     if rank == 0:
         found.append(outcome(lambda: D.barrier(slow)))
-        found.append(outcome(lambda: D.monitored_barrier(other, 0.5)))
-        found.append(outcome(lambda: other.monitored_barrier(timedelta(0))))
+        found.append(outcome(lambda: D.monitored_barrier(other, timedelta(seconds=0.5))))
+        found.append(outcome(lambda: third.monitored_barrier(timedelta(0))))
     D.barrier()
     return found
 
