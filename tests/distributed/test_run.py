@@ -63,6 +63,34 @@ def test_signals_end_all_processes(script, tmp_path):
     assert not any(pathlib.Path(f"/proc/{(tmp_path / f'pid{i}').read_text()}").exists() for i in range(2))
 
 
+def lives(pid):
+    """Whether a process is there that hasn't ended."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("how", ["run", "spawn"])
+def test_processes_end_when_the_one_that_started_them_is_killed(script, tmp_path, how):
+    path = script("(here / ('pid' + rank)).write_text(str(os.getpid()))\n(here / ('ready' + rank)).touch()\ntime.sleep(50)")
+    if how == "spawn":
+        path.write_text("import os, pathlib, sys, time\nhere = pathlib.Path(__file__).parent\n"
+                        "def wait(i):\n    (here / f'pid{i}').write_text(str(os.getpid()))\n    (here / f'ready{i}').touch()\n    time.sleep(50)\n"
+                        "if __name__ == '__main__':\n    import tede.multiprocessing\n    tede.multiprocessing.spawn(wait, nprocs=2)")
+    command = [str(path)] if how == "spawn" else ["-m", "tede.distributed.run", "--standalone", "--nproc-per-node=2", str(path)]
+    starter = subprocess.Popen([sys.executable, *command], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 40
+    while not all((tmp_path / f"ready{i}").exists() for i in range(2)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    starter.kill()
+    starter.wait()
+    pids = [(tmp_path / f"pid{i}").read_text() for i in range(2)]
+    while any(map(lives, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(lives, pids))
+
+
 def test_modules_and_other_programs(script, tmp_path):
     assert launch("--standalone", "--no-python", "sh", "-c", f"echo $RANK > {tmp_path}/sh").returncode == 0
     assert (tmp_path / "sh").read_text() == "0\n"

@@ -1,4 +1,5 @@
 """spawn(fn, args, nprocs): run a function in several processes; the first failure ends them all."""
+import ctypes
 import multiprocessing
 import os
 import pickle
@@ -37,7 +38,13 @@ class ProcessExitedException(ProcessException):
         return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
 
 
+def _end_with_parent(number):
+    """Let the system send this process a signal when the one that started it ends, which may be killed."""
+    ctypes.CDLL(None).prctl(1, number)          # PR_SET_PDEATHSIG
+
+
 def _wrap(fn, i, args, error_file):
+    _end_with_parent(signal.SIGINT)
     try:
         fn(i, *args)
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ from enum import IntFlag
 
 import tede.multiprocessing as mp
 from tede.distributed.elastic.multiprocessing.errors import ProcessFailure, record
-from tede.distributed.elastic.multiprocessing.redirects import redirect_stderr, redirect_stdout
+from tede.distributed.elastic.multiprocessing.redirects import libc, redirect_stderr, redirect_stdout
 from tede.distributed.elastic.multiprocessing.tail_log import TailLog
 
 __all__ = ["DefaultLogsSpecs", "SignalException", "Std", "to_map", "RunProcsResult", "PContext", "get_std_cm", "MultiprocessContext", "SubprocessContext",
@@ -296,13 +296,19 @@ class MultiprocessContext(PContext):
             process.join()
 
 
+def _end_with_launcher():
+    """In a new process: be killed when the launcher ends, however that happens."""
+    libc.prctl(1, signal.SIGKILL)               # PR_SET_PDEATHSIG
+
+
 class SubprocessHandler:
     """A command's process and the files that it writes."""
 
     def __init__(self, entrypoint, args, env, stdout, stderr, local_rank_id):
         self._files = [open(path, "wb") if path else None for path in (stdout, stderr)]
         self.local_rank_id = local_rank_id
-        self.proc = subprocess.Popen([entrypoint, *map(str, args)], env={**os.environ, **env}, stdout=self._files[0], stderr=self._files[1])
+        self.proc = subprocess.Popen([entrypoint, *map(str, args)], env={**os.environ, **env}, stdout=self._files[0], stderr=self._files[1],
+                                     preexec_fn=_end_with_launcher)
 
     def close(self, death_sig=None):
         self.proc.send_signal(death_sig or signal.SIGTERM)
