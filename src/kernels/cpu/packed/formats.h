@@ -103,8 +103,8 @@ INLINE void scales_int4(int group, const uint8_t *row, int64_t k, bool folded, f
         const __mmask16 some = k / group - i >= 16 ? 0xffff : (__mmask16)((1u << (k / group - i)) - 1);
         const __m512i both = _mm512_maskz_loadu_epi32(some, pairs + i);
         const __m512 d = _mm512_castsi512_ps(_mm512_slli_epi32(both, 16)), zero = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32((int)0xffff0000)));
-        _mm512_mask_storeu_ps(scale + i, some, d);
-        _mm512_mask_storeu_ps(shift + i, some, _mm512_sub_ps(zero, _mm512_mul_ps(_mm512_set1_ps(by), d)));
+        _mm512_storeu_ps(scale + i, d);
+        _mm512_storeu_ps(shift + i, _mm512_sub_ps(zero, _mm512_mul_ps(_mm512_set1_ps(by), d)));
     }
 #else
     _Pragma("omp simd")
