@@ -347,11 +347,11 @@ INLINE void tile_512(int M, td_codes *codes, td_wide *wide, int offset, int run,
                 const float *scale = scales + 2 * r * step + (256 * b + 64 * c) / run;
                 const __m512i first = wide(row[r], k, b, c, false), second = wide(row[r], k, b, c + 1, false);
                 _mm_prefetch((const char *)row[r] + next + bytes / 4 * c, _MM_HINT_T0);
+                _mm_prefetch((const char *)row[r] + next + bytes / 4 * (c + 1), _MM_HINT_T0);
                 if (run == 128) {
                     steps_512(M, first, second, scale, 4 * b + c, x, sums[r]);
                     continue;
                 }
-                _mm_prefetch((const char *)row[r] + next + bytes / 4 * (c + 1), _MM_HINT_T0);
                 step_512(M, run, first, scale, 4 * b + c, x, sums[r]);
                 step_512(M, run, second, scale + 64 / run, 4 * b + c + 1, x, sums[r]);
             }
