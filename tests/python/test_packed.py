@@ -189,6 +189,27 @@ def test_products_are_those_of_unpacked_weights(format):
             assert tede.equal(F.linear(x.reshape(m, 1, k), w), got.reshape(m, 1, n))
 
 
+WIDTHS = {None: (1, 31, 33, 63, 64, 65, 100, 129, 191, 192, 257, 300), 32: (32, 64, 96, 160, 224, 288, 2080), 64: (64, 128, 192, 320, 448, 1088),
+          128: (128, 256, 384, 896, 2176), 256: (256, 512, 768, 4352)}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_group_has_its_own_scales(format):
+    """Of weights and of activations, which here are powers of two apart from group to group; for widths that leave a rest of any kind."""
+    r = numpy.random.default_rng(4)
+    for k in WIDTHS[FORMATS[format]]:
+        apart = 2. ** r.integers(-3, 4, (k + 31) // 32)
+        for n in 1, 4, 6:
+            w = tede.tensor((r.standard_normal((n, k)) * 2. ** r.integers(-3, 4, (k + 31) // 32).repeat(32)[:k]).astype("f4")).to_packed(format)
+            for m in 1, 2, 3, 4, 6:
+                x = r.integers(-127, 128, (m, k)).astype("f4")
+                x[:, ::32] = 127
+                x *= apart.repeat(32)[:k].astype("f4")
+                dense = w.to_dense().numpy().astype(float)
+                got = F.linear(tede.tensor(x), w).numpy()
+                assert (numpy.abs(got - x.astype(float) @ dense.T) <= 1e-5 * (numpy.abs(x).astype(float) @ numpy.abs(dense).T) + 1e-30).all()
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_activations_that_int8_holds_give_exact_products(format):
     """With x of whole numbers up to 127 in each group nothing is lost on the way, so that all paths must agree with the sum."""
