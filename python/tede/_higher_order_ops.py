@@ -262,7 +262,9 @@ def map(f, xs, *args):
         return below_functionalize(lambda functions, values: map(*functions, values[0], *values[1]), [f], (xs, args),
                                    "torch.map is {}ing the input!", "mutat")
     recorder, rows = current_recorder(), []
-    if recorder is not None and all(recorder.sees(x) for x in _pytree.tree_leaves(xs)):
+    # What needs a gradient is noted row by row: the graph of a row says nothing of what its gradient takes.
+    needs_gradient = tede.is_grad_enabled() and any(isinstance(x, tede.Tensor) and x.requires_grad for x in _pytree.tree_leaves((xs, args)))
+    if recorder is not None and not needs_gradient and all(recorder.sees(x) for x in _pytree.tree_leaves(xs)):
         return _recorded_map(recorder, f, xs, args)
     for x in _unstack_pytree(xs):
         row = f(x, *args)

@@ -110,7 +110,8 @@ def test_decisions_are_guards():
 @pytest.mark.parametrize("f, shapes, guard", [
     (lambda a, b: a.view(b.shape[0]) + b, [(4, 2), (8,)], "Eq(s2, s0*s1)"),
     (lambda a, b: tede.cat([a, a]) + b, [(2,), (4,)], "Eq(2*s0, s1)"),
-    (lambda a: a.unbind(0)[0], [(3,)], "Eq(s0, 3)"),
+    (lambda a: a.unbind(0)[0], [(3, 4)], "Eq(s0, 3)"),
+    (lambda a: tede.cat(a.split(2, 1)[::-1], 1), [(3, 4)], "Eq(s1, 4)"),
     (lambda a: [a + i for i in range(a.shape[0])][-1], [(3, 4)], "Eq(s0, 3)"),
 ])
 def test_equal_sizes_that_an_operator_needs_are_guards(f, shapes, guard):
@@ -164,3 +165,30 @@ def test_control_flow_takes_symbolic_conditions():
     for n in 4, 5:
         x = R(n, 2)
         assert tede.equal(made(x), f(x))
+
+
+def test_a_value_isnt_taken_for_one_number():
+    with pytest.raises(GuardOnDataDependentSymNode):
+        trace(lambda n: tede.zeros(n.item(), 192).view(12, -1, 192), tede.tensor(24))
+    made = trace(lambda n, x: tede.zeros(n.item()) + x, tede.tensor(10), R(10))
+    assert made(tede.tensor(3), tede.ones(3)).tolist() == [1, 1, 1]
+    made = trace(lambda n: tede.arange(0, n), tede.tensor(4))
+    assert made(tede.tensor(3)).tolist() == [0, 1, 2] and made.code.count("_local_scalar_dense.default") == 1
+
+
+def test_a_number_of_the_trace_becomes_a_tensor_by_a_guard():
+    made = trace(lambda x: x + tede.tensor(x.size(0) ** 2.0), R(2))
+    assert len(made.shape_env.guards) == 1 and made(tede.zeros(2)).tolist() == [4, 4]
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_gradients_of_map_are_those_of_its_rows(mode):
+    from tede._higher_order_ops import map
+
+    def f(xs, y):
+        out = map(lambda x, y: x * y, xs, y)
+        return tede.autograd.grad(out, (xs, y), tede.ones_like(out))
+    sizes = (3, 4), (4,)
+    made = make_fx(f, tracing_mode=mode)(*(R(*s).requires_grad_() for s in sizes))
+    xs, y = (R(*s).requires_grad_() for s in sizes)
+    assert all(tede.allclose(a, b) for a, b in zip(made(xs, y), (y.detach().expand(3, 4), xs.detach().sum(0))))

@@ -192,6 +192,8 @@ class _Data(TorchFunctionMode):
         try:
             if func is tede.Tensor.new_tensor and isinstance(args[0], FakeTensor):
                 result = _new_tensor(*args, **(kwargs or {}))
+            elif func is tede.Tensor.to and isinstance((*args[1:2], (kwargs or {}).get("other"))[0], FakeTensor):
+                result = _to_like(*args, **(kwargs or {}))
             elif self.mode.shape_env is not None:
                 result = self.mode.sizes.call(func, args, kwargs or {})
             else:
@@ -210,6 +212,11 @@ def _new_tensor(like, data, *, dtype=None, device=None, requires_grad=False, **o
     """new_tensor of a fake tensor, whose own device has no memory."""
     made = tede.tensor(data, dtype=dtype or like.dtype, **options).to(device or like.device)
     return made.requires_grad_(requires_grad)
+
+
+def _to_like(x, other, *options, **named):
+    """x.to(other) of a fake tensor, whose own device has no memory."""
+    return x.to(other.fake_device, other.dtype, *options, **named)
 
 
 class _Call:

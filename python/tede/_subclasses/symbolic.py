@@ -11,6 +11,7 @@ from tede.utils._sympy.functions import FloorDiv
 from tede.utils._python_dispatch import no_dispatch
 
 _REFUSALS = (RuntimeError, IndexError, ValueError, OverflowError, TypeError)
+_OF_NUMBERS = tede.tensor, tede.as_tensor, tede.asarray, tede.Tensor.new_tensor
 _READ = {tede.Tensor.__bool__: bool, tede.Tensor.__int__: int, tede.Tensor.__float__: float, tede.Tensor.__index__: int}
 
 
@@ -133,7 +134,11 @@ class Sizes:
             raise
         except _REFUSALS:
             version = self.env.version
-            self._try(self.env.stand_in, func, args, kwargs)            # refused as well: says which numbers it met
+            try:
+                self._try(self.env.stand_in, func, args, kwargs)
+            except _REFUSALS:                   # that error says which numbers it met
+                if all(s in self.env.var_to_val for e in context for s in e.free_symbols):
+                    raise
             self._unify(func, args, kwargs)
             if self.env.version == version:
                 raise
@@ -145,11 +150,24 @@ class Sizes:
             return _pytree.tree_leaves(self._try(given, func, args, kwargs))[leaf].shape[d]
         if not self._agree(result, expected, context + self._sums(args), probe):
             version = self.env.version
-            self.env.specialize(context)
+            self.env.specialize(self._lengths(func, args, kwargs, context, len(_pytree.tree_leaves(expected))) or context)
             if self.env.version == version:
                 raise RuntimeError(f"{func}: what its result's sizes are made of isn't known")
             return self.run(func, *self._with_now(args, kwargs))
         return result
+
+    def _lengths(self, func, args, kwargs, context, count):
+        """The symbol that says how many results there are."""
+        for symbol in sorted(set().union(*(e.free_symbols for e in context)), key=str):
+            hint = self.env.var_to_val.get(symbol)
+            if hint is not None:
+                given = lambda e: self.env.number_of(e.xreplace({symbol: hint}))
+                try:
+                    if len(_pytree.tree_leaves(self._try(given, func, args, kwargs))) == count > 1:
+                        return [symbol]
+                except _REFUSALS:
+                    pass
+        return []
 
     def _sums(self, args):
         """Of lists of tensors, their sizes together along a dimension."""
@@ -242,13 +260,15 @@ class Sizes:
 
     def _may_be_equal(self, e, f):
         a, b = self.env.hint_of(e), self.env.hint_of(f)
-        return (a is None or b is None or a == b) and self.env.known(sympy.Eq(e, f)) is None
+        if a is None or b is None:          # that a value is one number isn't taken for granted
+            return bool(e.free_symbols and f.free_symbols) and self.env.known(sympy.Eq(e, f)) is None
+        return a == b and self.env.known(sympy.Eq(e, f)) is None
 
     def _lets_through(self, pairs, func, args, kwargs, decode):
         replaced = {}
         for e, f in pairs:
             solved = self.env.solve(e.xreplace(replaced), f.xreplace(replaced))
-            if solved is None:
+            if solved is None or (solved[0] not in self.env.var_to_val and not solved[1].free_symbols):
                 return False
             replaced = {s: x.xreplace({solved[0]: solved[1]}) for s, x in replaced.items()}
             replaced[solved[0]] = solved[1]
@@ -268,6 +288,8 @@ class Sizes:
 
     def call(self, func, args, kwargs):
         """A function of the program's: what its parts refuse before an operator runs is made possible here, too."""
+        if func in _OF_NUMBERS:
+            args, kwargs = _pytree.tree_map(lambda x: x.node.guard() if is_symbolic(x) else x, (tuple(args), dict(kwargs)))
         if func in _READ and self._is_fake(args[0]) and args[0].constant is None:
             return _READ[func](self.call(tede.Tensor.item, (args[0],), {}))
         try:

@@ -49,7 +49,8 @@ class Symbols:
         else:
             return
         if is_symbolic(x):
-            self._nodes.setdefault(expr, node)
+            if self._nodes.setdefault(expr, node) is not node and node.op == "call_function":
+                self._recorder.graph.erase_node(node)           # it is read again
             node.meta["val"] = x
 
     def decode(self, args, kwargs):

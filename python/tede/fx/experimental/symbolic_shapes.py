@@ -534,8 +534,8 @@ class ShapeEnv:
                         found.append((f"{_name(source)}.{kind}()" + ("" if kind == "storage_offset" else f"[{i}]"), e))
         return found
 
-    def produce_guards(self, placeholders, sources, *, ignore_static=True, **options):
-        """The conditions on the inputs as Python's expressions."""
+    def produce_guards(self, placeholders, sources, *, ignore_static=True, _simplified=False, **options):
+        """The conditions on the inputs as Python's expressions; if _simplified without those that say which numbers are the same."""
         terms = self._input_terms(placeholders, sources)
         names, lines, static = {}, [], []
         for name, e in terms:
@@ -543,7 +543,7 @@ class ShapeEnv:
             if now.is_Symbol and now not in names and e.is_Symbol:
                 names[now] = name
         printer = _Printer(names)
-        for name, e in terms:
+        for name, e in terms if not _simplified else ():
             now = self.replace(e)
             if now.is_Symbol and names.get(now) == name:
                 continue
@@ -571,7 +571,7 @@ class ShapeEnv:
             between = self.var_to_range.get(symbol)
             if symbol in self.var_to_val and between is not None:
                 low, high = between.lower, between.upper
-                if low > 2 or (low == 2 and not ignore_static) or self.replacements and any(symbol in e.free_symbols and not e.is_Symbol
+                if low > 2 or (low == 2 and not ignore_static) or not _simplified and self.replacements and any(symbol in e.free_symbols and not e.is_Symbol
                                                                                       for e in self.replacements.values()):
                     lines.append(f"{low} <= {name} <= {high}" if high != sympy.oo else f"{low} <= {name}")
                 elif high != sympy.oo:
