@@ -122,6 +122,18 @@ def _hooks_are_on():
     return False
 
 
+def _mapped(a, function):
+    """Arguments with the function's values for what isn't a tuple, a list or a dict."""
+    if isinstance(a, tuple):
+        members = [_mapped(x, function) for x in a]
+        return type(a)(*members) if hasattr(a, "_fields") else tuple(members)
+    if type(a) is list:
+        return [_mapped(x, function) for x in a]
+    if type(a) is dict:
+        return {name: _mapped(x, function) for name, x in a.items()}
+    return function(a)
+
+
 class _Recorder(TorchFunctionMode):
     def __init__(self, graphs, report):
         super().__init__()
@@ -139,7 +151,8 @@ class _Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        leaves = tree.arg_tree_leaves(*args, **kwargs)
+        leaves = []
+        _mapped((args, kwargs), leaves.append)
         plain = getattr(func, "__self__", None) in PLAIN_GETTERS
         if self.is_paused or (plain and not any(map(self._is_late, leaves))):
             return func(*args, **kwargs)
@@ -152,17 +165,18 @@ class _Recorder(TorchFunctionMode):
         described = [(x.shape, x.stride(), x.requires_grad) for _, x in outside.values()]
         result = tede       # no function's result
         with contextlib.suppress(Exception), self.fakes:
-            result = func(*tree.tree_map(self._fake, tuple(args)), **tree.tree_map(self._fake, dict(kwargs)))
+            result = func(*_mapped(args, self._fake), **_mapped(kwargs, self._fake))
         if result is tede:      # a value is needed; or it is the program's error, which is raised again
             return self._at_once(func, args, kwargs)
-        found = tree.tree_leaves(result)
+        found = [result] if isinstance(result, FakeTensor) else tree.tree_leaves(result)
         made = [x for x in found if isinstance(x, FakeTensor)]
         if not made and found and all(isinstance(x, _ANSWERS) for x in found):
             return result if any(map(self._is_late, leaves)) else func(*args, **kwargs)
         if func is not tede.Tensor.__setitem__ and not (made and all(isinstance(x, (FakeTensor, *_ANSWERS, type(None))) for x in found)):
             return self._at_once(func, args, kwargs)
         self._note(func, args, kwargs, state, result, outside)
-        result = tree.tree_map_only(FakeTensor, lambda x: outside[id(x)][0] if id(x) in outside else x, result)
+        own = lambda x: outside[id(x)][0] if id(x) in outside else x
+        result = own(result) if isinstance(result, FakeTensor) else tree.tree_map_only(FakeTensor, own, result)
         if described != [(x.shape, x.stride(), x.requires_grad) for _, x in outside.values()]:
             self.end(func)      # the program reads its own tensor's sizes, not the fake one's
         return result
@@ -205,7 +219,7 @@ class _Recorder(TorchFunctionMode):
         if self.state is None:
             self.state, self.start, self.grad, self.drawn = state, tede.is_grad_enabled(), tede.is_grad_enabled(), tede.get_rng_state()
         self._set_grad(tede.is_grad_enabled())
-        args, kwargs = tree.tree_map(self._node, (tuple(args), dict(kwargs)))
+        args, kwargs = _mapped(args, self._node), _mapped(kwargs, self._node)
         name = name_of(func)
         method = name.removeprefix("torch.Tensor.")
         if func in (tede.Tensor.__setitem__, tede.Tensor.__getitem__):

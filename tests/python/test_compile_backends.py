@@ -193,6 +193,14 @@ def test_writes_in_place_and_to_what_the_program_has():
     assert tede.equal(y, expected) and tede.equal(*b) and shape == like == (1, 2)
 
 
+def test_sizes_lists_and_slices_are_arguments():
+    def f(x, pair):
+        return tede.cat([x.view(x.shape), tede.zeros(x.shape), x[:, None][:, 0, ...]], dim=0)[1:-1], tede.stack(list(pair)), x.new_zeros(x.size()).expand_as(x)
+    backend, x = Backend(), rand(3, 2)
+    got, expected = tede.compile(f, backend=backend)(x, (x, x + 1)), f(x, (x, x + 1))
+    assert all(map(tede.equal, got, expected)) and len(backend.graphs) == 1
+
+
 def test_random_numbers_and_seeds():
     def f(x):
         y = x + tede.rand(3)
