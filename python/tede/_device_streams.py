@@ -44,6 +44,7 @@ class Streams:
                 return 0, -1
 
         Stream.__module__ = self.__name__
+        setattr(Stream, self.__name__.rpartition(".")[2] + "_stream", _C.Stream.native_handle)        # cuda_stream: libraries of a device are passed it
         return Stream
 
     def _event_class(self):

@@ -35,6 +35,12 @@ def test_a_stream_runs_late_and_in_order(late):
     assert time.monotonic() - began > 0.55
 
 
+def test_the_device_s_own_handle_has_the_device_s_name(toy):      # noqa: F811
+    first, other = tede.toy.current_stream(), tede.toy.Stream()
+    assert first.toy_stream == first.native_handle != other.toy_stream == other.native_handle != 0
+    assert not hasattr(tede.Stream("toy"), "toy_stream")
+
+
 def test_a_profile_waits_for_the_streams_that_it_times(late):
     x, busy = tede.ones(8, device="toy:1"), tede.ones(8, device="toy:0")
     late(20000)
