@@ -230,3 +230,43 @@ def test_wrappers_that_compute_again(library):
         assert net.second._checkpoint_wrapped_module.calls - before == (1 if how is None else 2)
         for p, q in zip(net.parameters(), plain.parameters()):
             assert lib.allclose(p.grad, q.grad)
+
+
+def checkpoints(lib, rank, size, folder):
+    D, _ = _modules(lib)
+    C = import_module(f"{lib.__name__}.distributed.checkpoint")
+    S = import_module(f"{lib.__name__}.distributed.checkpoint.state_dict")
+    x = lib.full((2, 7), rank + 1.0)
+
+    def trained(steps):
+        net = _wrapped(lib, _net(lib), use_orig_params=True)
+        optimizer = lib.optim.Adam(net.parameters(), 1e-2)
+        for _ in range(steps):
+            step(net, optimizer)
+        return net, optimizer
+
+    def step(net, optimizer):
+        optimizer.zero_grad()
+        net(x).square().mean().backward()
+        optimizer.step()
+    net, optimizer = trained(2)
+    model, of_optimizer = S.get_state_dict(net, optimizer)
+    C.save({"model": model, "optimizer": of_optimizer}, checkpoint_id=folder)
+    other, second = trained(0)
+    into = dict(zip(("model", "optimizer"), S.get_state_dict(other, second)))
+    C.load(into, checkpoint_id=folder)
+    S.set_state_dict(other, second, model_state_dict=into["model"], optim_state_dict=into["optimizer"])
+    third, its = trained(0)
+    whole = S.StateDictOptions(full_state_dict=True)
+    model, of_optimizer = S.get_state_dict(net, optimizer, options=whole)
+    shapes = [list(model["0.weight"].shape), list(of_optimizer["state"]["0.weight"]["exp_avg"].shape)]
+    S.set_state_dict(third, its, model_state_dict=model, optim_state_dict=of_optimizer, options=whole)
+    for pair in ((net, optimizer), (other, second), (third, its)):
+        step(*pair)
+    first = net.state_dict()
+    return shapes, [max((x - first[name]).abs().max().item() for name, x in one.state_dict().items()) for one in (other, third)]
+
+
+def test_checkpoints(tmp_path):
+    for shapes, apart in ranks.run(checkpoints, 2, "tede", str(tmp_path)):
+        assert shapes == [[33, 7]] * 2 and max(apart) < 1e-6

@@ -183,6 +183,11 @@ def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None
     return _kept(_flat(whole) if options.flatten_optimizer_state_dict else whole, options)
 
 
+def _counted(value):
+    """Optimizers keep the number of steps that they load, and count on in it."""
+    return value.clone() if isinstance(value, Tensor) and value.ndim == 0 else value
+
+
 def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None):
     options = _checked(options)
     names, optimizers = _names(model), _optimizers(optimizers)
@@ -205,7 +210,7 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
             for n, name, p in zip(numbers, listed, group["params"]):
                 if name in optim_state_dict["state"]:
                     own = optimizer.state.get(p, {})
-                    plain["state"][n] = {key: _like(value, own.get(key), options) for key, value in optim_state_dict["state"][name].items()}
+                    plain["state"][n] = {key: _counted(_like(value, own.get(key), options)) for key, value in optim_state_dict["state"][name].items()}
         optimizer.load_state_dict(plain)
 
 
