@@ -129,6 +129,13 @@ def test_what_depends_on_values_or_sizes_is_refused():
         export(Loop(), (rand(3),), dynamic_shapes=({0: "n"},))
     assert tede.equal(export(Loop(), (rand(3),)).module()(tede.zeros(3)), tede.full((3,), 3.))
 
+    class Chosen(nn.Module):
+        def forward(self, x):
+            y, z = x.sin(), x.cos()
+            return (y, z) if x.shape[0] == 3 else (z, y)
+    with pytest.raises(RuntimeError, match="is of other values: the program depends on the size"):
+        export(Chosen(), (rand(3),), dynamic_shapes=({0: "n"},))
+
     class Numbers(nn.Module):
         def forward(self, x):
             return x / x.shape[0] ** 0.5

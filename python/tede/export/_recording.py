@@ -222,11 +222,16 @@ class _Varied:
     def _same(self, other, what, keep=True):
         """Keep a recording if its calls are those of the first, which is an error else."""
         mine, others = list(self.recording.graph.nodes), list(other.graph.nodes)
+        numbers = [{node: i for i, node in enumerate(nodes)} for nodes in (mine, others)]
         for a, b in zip(mine, others):
+            if [numbers[0][n] for n in a.all_input_nodes] != [numbers[1][n] for n in b.all_input_nodes]:
+                raise _Differs(f"with {what}, {b.target} is of other values: the program depends on the size")
             if (a.op, a.target) != (b.op, b.target) and (a.op != "placeholder" or b.op != "placeholder"):
                 raise _Differs(f"with {what}, {b.target} is called where {a.target} was: the program depends on the size")
         if len(mine) != len(others):
             raise _Differs(f"with {what} there are {len(others)} calls instead of {len(mine)}: the program depends on the size")
+        if [place.name for place in self.recording.writes] != [place.name for place in other.writes]:
+            raise _Differs(f"with {what}, other tensors are written: the program depends on the size")
         for name, x in self.recording.constants.items():
             y = other.constants[name]
             if isinstance(x, tede.Tensor) and (x.shape != y.shape or not tede.equal(x, y)):
