@@ -370,6 +370,8 @@ def map_(self, tensor, callable):
 def new(self, *args, **kwargs):
     if self.is_mkldnn:
         raise RuntimeError("new(): expected a strided or sparse tensor, but got one of the mkldnn layout")
+    if self.is_quantized:
+        raise RuntimeError("new(): expected a strided or sparse tensor, but got a quantized one")
     if kwargs.get("device") is not None:
         if len(args) == 1 and isinstance(args[0], Tensor):
             raise RuntimeError("Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use "

@@ -361,3 +361,60 @@ def test_layers_with_a_norm_start_freeze_and_give_their_parameters_back(lib):
     made = qat.LinearBn1d.from_float(float_one)
     assert made.weight is float_one[0].weight and made.bn.running_var is float_one[1].running_var
     assert made.to_float().weight.shape == (4, 3)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name, shape", [("ConvBn2d", (3, 2, 5, 5)), ("ConvBnReLU2d", (3, 2, 5, 5)), ("ConvBn1d", (3, 2, 9))])
+def test_norms_with_factors_of_zero(name, shape, training, bias):
+    """Trained without a division by them, where that was asked for."""
+    found, state = [], None
+    for lib, q in BOTH:
+        layer = getattr(lib.ao.nn.intrinsic.qat, name)(2, 3, 2, bias=bias, qconfig=q.get_default_qat_qconfig("fbgemm"))
+        layer._enable_slow_path_for_better_numerical_stability = True
+        layer.train(training).apply(q.disable_fake_quant)           # a last bit more or less would be a step
+        with lib.no_grad():
+            layer.bn.weight[1] = 0
+        if found:
+            layer.load_state_dict(state)
+        state = moved(layer.state_dict(), tede, torch) if lib is tede else None
+        x = (here(numbers(*shape)) if lib is tede else numbers(*shape)).requires_grad_()
+        y = [layer(x), layer(x)]
+        y[1].sum().backward()
+        found.append((layer, [*y, x.grad, layer.weight.grad, layer.bn.weight.grad, layer.bn.running_mean, layer.bn.running_var]))
+    for mine, theirs in zip(found[0][1], found[1][1], strict=True):
+        assert mine.isfinite().all()
+        same(mine.detach(), theirs.detach(), 1e-4)
+
+
+def test_qconfigs_placed_on_a_module_are_the_same():
+    for lib, q in BOTH:
+        model = lib.nn.Sequential(lib.nn.EmbeddingBag(4, 3))
+        model[0].qconfig = q.default_embedding_qat_qconfig
+        assert q.qconfig.qconfig_equals(q.prepare_qat(model)[0].qconfig, q.default_embedding_qat_qconfig)
+
+
+def test_what_embeddings_for_training_refuse():
+    for lib, q in BOTH:
+        layers = lib.ao.nn.qat
+        for name, title in (("Embedding", "Embedding"), ("EmbeddingBag", "Embedding Bag")):
+            kind, layer = getattr(layers, name), getattr(lib.nn, name)(4, 3)
+            with pytest.raises(AssertionError, match="qconfig must be provided"):
+                kind(4, 3, qconfig=None)
+            with pytest.raises(AssertionError, match=f"{title} weights requires a qscheme"):
+                kind(4, 3, qconfig=q.default_qconfig)
+            with pytest.raises(AssertionError, match="must have qconfig defined"):
+                kind.from_float(layer)
+            layer.qconfig = None
+            with pytest.raises(AssertionError, match="must have a valid qconfig"):
+                kind.from_float(layer)
+            layer.qconfig = q.default_qconfig
+            with pytest.raises(AssertionError, match=f"{title} weights requires a qscheme"):
+                kind.from_float(layer)
+
+
+def test_a_synchronised_norm_keeps_its_qconfig():
+    model = tede.nn.Sequential(tede.nn.BatchNorm2d(1), tede.nn.BatchNorm2d(1))
+    model[1].qconfig = Q.default_qconfig
+    model = tede.nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    assert model[1].qconfig is Q.default_qconfig and not hasattr(model[0], "qconfig")

@@ -121,3 +121,23 @@ def test_layers_of_nothing():
         assert made.shape == (0, 3) and made.dtype == tede.float32
     made = mine.linear_dynamic(tede.ones(2, 0, 2), packed)
     assert made.shape == (2, 0, 3)
+
+
+@pytest.mark.parametrize("dtype", ["quint8", "qint8", "qint32"])
+@pytest.mark.parametrize("value", [-1, 1.7, 200.])
+def test_channels_are_filled(value, dtype):
+    x, scales, zeros = numbers(2, 3, 4), torch.tensor([0.3, 1.1, 2.3], dtype=torch.float64), torch.tensor([0, 3, 9])
+    q = tede.quantize_per_channel(here(x), here(scales), here(zeros), 1, getattr(tede, dtype))
+    expected = torch.quantize_per_channel(x, scales, zeros, 1, getattr(torch, dtype))
+    assert q.fill_(value).int_repr().tolist() == expected.fill_(value).int_repr().tolist()
+    assert q.q_per_channel_zero_points().tolist() == zeros.tolist()
+    assert q[:, 1].fill_(0.).dequantize().count_nonzero() == 0
+    whole = pair(x, 0.5, 3, dtype)
+    assert whole[0].fill_(value).int_repr().tolist() == whole[1].fill_(value).int_repr().tolist()
+
+
+def test_new_makes_no_quantized_tensors():
+    for q in pair(numbers(2, 3), 0.1, 3):
+        for arguments in ((), (2, 3), ([6],), (q,)):
+            with pytest.raises(RuntimeError, match="new..: expected"):
+                q.new(*arguments)

@@ -63,6 +63,19 @@ int td_quantized_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
     return !to || !from ? -1 : td_copy_from_(to, from, non_blocking);
 }
 
+/* Of channels, each has the integer that is the number by its scale. */
+int td_quantized_fill_scalar_(td_tensor *self, td_scalar value)
+{
+    const td_quantizer *q = td_quantizer_of(self);
+    const double number = value.kind == TD_SCALAR_FLOAT ? value.d : (double)value.i;
+    if (q->scheme != TD_PER_TENSOR_AFFINE && td_quantized_each(self->dtype) == 1) {
+        TD_AUTO td_tensor *one = td_full(0, NULL, td_float(number), TD_F32, self->device), *numbers = one ? td_expand(one, self->ndim, self->sizes) : NULL;
+        return numbers ? td_quantized_copy_from_(self, numbers, false) : -1;
+    }
+    TD_AUTO td_tensor *integers = td_quantized_integers(self);
+    return integers ? td_fill_scalar_(integers, td_int(td_quantized_number(q, self->dtype, number))) : -1;
+}
+
 int td_quantized_resize(td_tensor *self, int64_t n_size, const int64_t *size, td_memory_format format)
 {
     if (td_quantizer_of(self)->scheme != TD_PER_TENSOR_AFFINE)

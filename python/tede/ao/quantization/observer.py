@@ -41,7 +41,7 @@ class _PartialWrapper:
         return _with_args(self, **kwargs)
 
     def with_callable_args(self, **kwargs):
-        wrapper = _PartialWrapper(partial(self))
+        wrapper = _PartialWrapper(self.p)
         wrapper.callable_args = {**self.callable_args, **kwargs}
         return wrapper
 

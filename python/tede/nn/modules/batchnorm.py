@@ -203,6 +203,8 @@ class SyncBatchNorm(_BatchNorm):
             converted._parameters.update(module._parameters)
             converted._buffers.update(module._buffers)
             converted.training = module.training
+            if hasattr(module, "qconfig"):
+                converted.qconfig = module.qconfig
         for name, child in module.named_children():
             converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return converted

@@ -10,8 +10,7 @@ def _place(layer, qconfig, device, dtype):
     if not qconfig:
         raise AssertionError("qconfig must be provided for QAT module")
     if qconfig.weight().qscheme is not tede.per_channel_affine_float_qparams:
-        raise AssertionError("Embedding weights requires a qscheme of torch.per_channel_affine_float_qparams Got "
-                             + str(qconfig.weight().qscheme))
+        raise AssertionError(f"{layer._TITLE} weights requires a qscheme of torch.per_channel_affine_float_qparams Got {qconfig.weight().qscheme}")
     layer.qconfig = qconfig
     layer.weight_fake_quant = qconfig.weight(factory_kwargs={"device": device, "dtype": dtype})
 
@@ -19,15 +18,16 @@ def _place(layer, qconfig, device, dtype):
 def _check(cls, mod):
     if type(mod) is not cls._FLOAT_MODULE:
         raise AssertionError(f" qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}")
-    if not getattr(mod, "qconfig", None):
+    if not hasattr(mod, "qconfig"):
+        raise AssertionError("Input float module must have qconfig defined")
+    if not mod.qconfig:
         raise AssertionError("Input float module must have a valid qconfig")
     if mod.qconfig.weight().qscheme is not tede.per_channel_affine_float_qparams:
-        raise AssertionError("Embedding weights requires a qscheme of torch.per_channel_affine_float_qparams Got "
-                             + str(mod.qconfig.weight().qscheme))
+        raise AssertionError(f"{cls._TITLE} weights requires a qscheme of torch.per_channel_affine_float_qparams Got {mod.qconfig.weight().qscheme}")
 
 
 class Embedding(nn.Embedding):
-    _FLOAT_MODULE = nn.Embedding
+    _FLOAT_MODULE, _TITLE = nn.Embedding, "Embedding"
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False,
                  _weight=None, device=None, dtype=None, qconfig=None):
@@ -51,7 +51,7 @@ class Embedding(nn.Embedding):
 
 
 class EmbeddingBag(nn.EmbeddingBag):
-    _FLOAT_MODULE = nn.EmbeddingBag
+    _FLOAT_MODULE, _TITLE = nn.EmbeddingBag, "Embedding Bag"
 
     def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean", sparse=False,
                  _weight=None, include_last_offset=False, padding_idx=None, qconfig=None, device=None, dtype=None):

@@ -17,6 +17,7 @@ __all__ = ["ConvBn1d", "ConvBnReLU1d", "ConvReLU1d", "ConvBn2d", "ConvBnReLU2d",
 class _ConvBnNd(_WithNorm, nni._FusedModule):
     _version = 2
     _dims = 0
+    _enable_slow_path_for_better_numerical_stability = False        # without a division by the norm's factors, which may be zero
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=None, padding_mode="zeros",
                  eps=1e-5, momentum=0.1, freeze_bn=False, qconfig=None):
@@ -28,6 +29,8 @@ class _ConvBnNd(_WithNorm, nni._FusedModule):
     def _normed(self, input):
         if self.bn.running_var is None:
             raise AssertionError(f"{type(self).__name__}: the batch norm has no running statistics")
+        if self._enable_slow_path_for_better_numerical_stability:
+            return self._normed_without_division(input)
         channels = (1, -1) + (1,) * self._dims
         factor = self.bn.weight / tede.sqrt(self.bn.running_var + self.bn.eps)
         weight = self.weight_fake_quant(self.weight * factor.reshape((-1,) + (1,) * (self._dims + 1)))
@@ -37,6 +40,23 @@ class _ConvBnNd(_WithNorm, nni._FusedModule):
         if self.bias is not None:
             out = out + self.bias.reshape(channels)
         return self.bn(out)
+
+    def _normed_without_division(self, input):
+        """The norm by hand, arXiv:1806.08342: a second convolution gives the statistics of the batch, and moves the running ones first."""
+        bn, channels = self.bn, (1, -1) + (1,) * self._dims
+        if bn.training:
+            plain = self._conv_forward(input, self.weight, None)
+            with tede.no_grad():
+                bn(plain if self.bias is None else plain + self.bias.reshape(channels))
+        std = tede.sqrt(bn.running_var + bn.eps)
+        out = self._conv_forward(input, self.weight_fake_quant(self.weight * (bn.weight / std).reshape((-1,) + (1,) * (self._dims + 1))), None)
+        mean, by = bn.running_mean if self.bias is None else bn.running_mean - self.bias, bn.weight / std
+        if bn.training:
+            others = [0, *range(2, plain.dim())]
+            mean = plain.mean(others)
+            batch_std = tede.sqrt((plain - mean.reshape(channels)).square().mean(others) + bn.eps)
+            out, by = out * (std / batch_std).reshape(channels), bn.weight / batch_std
+        return out + (bn.bias - by * mean).reshape(channels)
 
     def forward(self, input):
         return self._normed(input)
