@@ -8,7 +8,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ONCE_PER_ISA = ('_isa.c', '/convert.c')
 # Of the files that check and compose, those that loop over elements themselves or run in every call.
 FULL = {f'src/ops/{name}.c' for name in ('reduce/count', 'create/creation', 'reduce/histogram', 'index/advanced', 'iterate/iterator', 'shape/join',
-                                         'pointwise/pointwise', 'random/random', 'index/search', 'index/unique')} | {'src/layouts/sparse/loops.c', 'src/layouts/quantized/loops.c'}
+                                         'pointwise/pointwise', 'random/random', 'index/search', 'index/unique')} | {
+    'src/layouts/sparse/loops.c', 'src/layouts/quantized/loops.c'}
 CORE = 'base', 'device', 'tensor', 'dispatch', 'formula', 'ops', 'region', 'layouts', 'autograd', 'transforms', 'trace', 'libs', 'io', 'optim', 'group', 'kernels'
 
 
