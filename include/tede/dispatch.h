@@ -127,7 +127,7 @@ enum {
     TD_OP_MAKES_ZEROS = 4194304,    /* a factory whose elements are zeros, or may be: a layout makes it without elements */
     TD_OP_TAKES_NUMBERS = 8388608,  /* in Python a number may stand for a tensor, and stays one: x + 1 is add.Tensor */
     TD_OP_HEAVY = 16777216,         /* much work per element: a product, an order */
-    TD_OP_COPIES = 33554432,        /* gives its operand's elements in new memory: clone, _to_copy */
+    TD_OP_COPIES = 33554432,        /* gives or writes its operand's elements as they are: clone, _to_copy, copy_ */
     TD_OP_UNINITIALIZED = 67108864, /* a factory that leaves its elements as it finds the memory: empty, empty_like, ... */
     TD_OP_CHECKS_ELEMENTS = 134217728,  /* its kernel refuses what some elements are (an index out of bounds): a region calls it at once */
     TD_OP_COUNTS_WRITES = 262144,   /* its kernel reports whether it counts as a write: resize_ to the same size doesn't */

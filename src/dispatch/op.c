@@ -184,6 +184,14 @@ static bool layout_records(td_keyset keys)
     return kind && kind->flags & TD_LAYOUT_RECORDS;
 }
 
+/* Whether the device-neutral body makes of late operands what the CPU's kernel makes of others, by calls. */
+static bool is_same_late(const td_op *op)
+{
+    const uint32_t flags = op->info.flags;
+    return flags & (TD_OP_VIEW | TD_OP_FACTORY) || (flags & TD_OP_ANY_DEVICE && !(flags & TD_OP_DATA_DEPENDENT)) ||
+           (!(flags & TD_OP_INPLACE_VIEW) && (!op->kernels[TD_SLOT_CPU] || op->kernels[TD_SLOT_CPU] == op->composite));
+}
+
 td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
 {
     for (;;) {
@@ -221,7 +229,7 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
         if (!strided && op->composite && op->info.flags & TD_OP_DETACHES)
             return op->composite;
         if (outside && op->composite && op->info.flags & neutral && (strided || !(op->info.flags & TD_OP_VIEW)) &&
-            (slot != TD_SLOT_LATE || (!(op->info.flags & (TD_OP_ANY_DEVICE | TD_OP_INPLACE_VIEW)) && !op->kernels[TD_SLOT_CPU])))
+            (slot != TD_SLOT_LATE || is_same_late(op)))
             return op->composite;
         if (has_fallback(slot))
             return op->from_boxed;

@@ -12,7 +12,7 @@
 #include "region/plan.h"
 
 /* A slab of all tensors stays in a core's own cache with room to spare; what is in the first cache anyway isn't worth it. */
-enum { SLAB_BYTES = 192 << 10, LEAST_BYTES = 64 << 10, SHORT_ROW = 64 };
+enum { SLAB_BYTES = 384 << 10, LEAST_BYTES = 64 << 10, SHORT_ROW = 64 };
 size_t td_slab_bytes = SLAB_BYTES, td_slab_least = LEAST_BYTES;
 
 void td_region_set_slab(size_t bytes, size_t least)
@@ -22,6 +22,8 @@ void td_region_set_slab(size_t bytes, size_t least)
 }
 
 /* ---- how calls go along rows */
+
+static bool is_elementwise(const td_late_call *c) { return c->kind != TD_LATE_STRUCTURED; }
 
 /* An argument of an operator that names dimensions, as in `dims`; the least of them, at least 0, or -1 where all are meant. */
 static int least_dim(const td_late_call *c)
@@ -47,7 +49,7 @@ static int least_dim(const td_late_call *c)
 /* How many leading dimensions the call leaves alone, of the operand that has most; 0: it can't be done by rows. */
 static int leading_dims(const td_late_call *c)
 {
-    if (c->pointwise)
+    if (is_elementwise(c))
         return c->out[0]->ndim;
     const char *rule = c->op->info.traits->batch;
     if (!rule || !c->n_in || c->in[0] == TD_NONE)
@@ -62,7 +64,8 @@ static int leading_dims(const td_late_call *c)
     return 0;
 }
 
-static int call_ndim(const td_late_call *c) { return c->pointwise ? c->out[0]->ndim : c->in[0]->ndim; }
+/* The tensor whose rows the call goes along. */
+static const td_tensor *of_rows(const td_late_call *c) { return is_elementwise(c) ? c->out[0] : c->in[0]; }
 
 /* ---- a group's tensors */
 
@@ -82,11 +85,12 @@ static int find_storage(td_group *g, const td_tensor *x, int shift)
         whole = strides[d] >= strides[d + 1];
     for (int i = 0; i < g->n_storages; i++)
         if (g->storages[i].s == x->storage) {
-            g->storages[i].aligned = g->storages[i].aligned && whole && !memcmp(strides, g->storages[i].strides, sizeof *strides * (size_t)(g->k + 1));
+            g->aligned[i] = g->aligned[i] && whole && !memcmp(strides, g->storages[i].strides, sizeof *strides * (size_t)(g->k + 1));
             return i;
         }
     td_group_storage *s = &g->storages[g->n_storages];
-    *s = (td_group_storage){.s = x->storage, .aligned = whole};
+    s->s = x->storage;
+    g->aligned[g->n_storages] = whole, g->written[g->n_storages] = false;
     memcpy(s->strides, strides, sizeof *strides * (size_t)(g->k + 1));
     return g->n_storages++;
 }
@@ -115,11 +119,11 @@ static bool fits(const td_group *g, const td_tensor *x, int shift)
 /* Add a call; false if it is none of the group, which may then be as it was or not: the caller keeps a copy of its counts. */
 static bool add(td_group *g, const td_late_call *c)
 {
-    const int ndim = call_ndim(c), n = c->n_in + c->n_out;
+    const int ndim = of_rows(c)->ndim, n = c->n_in + c->n_out;
     if (g->n_calls == TD_GROUP_CALLS || g->n_tensors + n > TD_GROUP_TENSORS || n > TD_MAX_OPERANDS + 8 || leading_dims(c) <= g->k)
         return false;
     /* Loops of complex numbers round the last elements of a run otherwise than the others: a slab would end in the middle. */
-    if (c->pointwise && td_dtype_is_complex(c->common))
+    if (c->kind == TD_LATE_FORMULA && td_dtype_is_complex(c->common))
         return false;
     for (int i = 0; i < n; i++) {
         td_tensor *x = c->in[i];
@@ -129,17 +133,17 @@ static bool add(td_group *g, const td_late_call *c)
             continue;
         }
         /* Results of reductions have lost inner dimensions; weights of a norm have inner dimensions alone. */
-        const int shift = result || (!c->pointwise && !i) ? 0 : ndim - x->ndim;
+        const int shift = result || (!is_elementwise(c) && !i) ? 0 : ndim - x->ndim;
         if (shift < 0 || !x->storage || x->device.type != TD_CPU || !fits(g, x, shift) || (result && !(x->flags & TD_FLAG_CONTIGUOUS)))
             return false;
         const int number = find_tensor(g, x, shift);
-        td_group_storage *s = &g->storages[g->tensors[number].storage];
-        s->written |= result;
-        if (s->written && !s->aligned)
+        const int storage = g->tensors[number].storage;
+        g->written[storage] |= result;
+        if (g->written[storage] && !g->aligned[storage])
             return false;
         g->operands[g->n_calls][i] = (int16_t)number;
     }
-    g->n_calls++;
+    g->n_operands[g->n_calls++] = (uint8_t)n;
     return true;
 }
 
@@ -149,7 +153,7 @@ static int64_t row_bytes(const td_group *g, const td_group_storage *s) { return 
 /* Where the slab is to be divided: the first dimension of which an index is small enough. */
 static int choose_k(const td_late_call *c)
 {
-    const td_tensor *x = c->pointwise ? c->out[0] : c->in[0];
+    const td_tensor *x = of_rows(c);
     const int most = leading_dims(c) - 1;
     int64_t bytes = x->numel * td_itemsize(x);
     for (int d = 0; d <= most; d++) {
@@ -165,7 +169,7 @@ static bool is_late(const td_storage *s) { return s->flags & TD_STORAGE_LATE; }
 static bool make_with(td_group *g, td_region *r, int64_t i, int k)
 {
     const td_late_call *c = &r->calls[i];
-    const td_tensor *x = c->pointwise ? c->out[0] : c->in[0];
+    const td_tensor *x = of_rows(c);
     g->first = i, g->k = k;
     g->n_calls = g->n_tensors = g->n_storages = 0;
     memcpy(g->sizes, x->sizes, sizeof *x->sizes * (size_t)(k + 1));
@@ -174,11 +178,13 @@ static bool make_with(td_group *g, td_region *r, int64_t i, int k)
             continue;
         /* A call that isn't added may have left traces: tensors and storages are cut off again, and what it wrote is undone. */
         const int tensors = g->n_tensors, storages = g->n_storages;
-        td_group_storage before[TD_GROUP_TENSORS];
-        memcpy(before, g->storages, sizeof *before * (size_t)storages);
+        bool written[TD_GROUP_TENSORS], aligned[TD_GROUP_TENSORS];
+        memcpy(written, g->written, (size_t)storages);
+        memcpy(aligned, g->aligned, (size_t)storages);
         if (!add(g, &r->calls[i])) {
             g->n_tensors = tensors, g->n_storages = storages;
-            memcpy(g->storages, before, sizeof *before * (size_t)storages);
+            memcpy(g->written, written, (size_t)storages);
+            memcpy(g->aligned, aligned, (size_t)storages);
             break;
         }
         g->last = i;
@@ -186,10 +192,36 @@ static bool make_with(td_group *g, td_region *r, int64_t i, int k)
     return g->n_calls > 1;
 }
 
+/* Give internal storages buffers, each from the call that writes it first to the last one that has it. */
+static void share_buffers(td_group *g)
+{
+    int last[TD_GROUP_TENSORS];
+    bool has[TD_GROUP_TENSORS] = {false};
+    g->n_buffers = 0;
+    for (int c = 0; c < g->n_calls; c++)
+        for (int i = 0; i < g->n_operands[c]; i++)
+            if (g->operands[c][i] >= 0)
+                last[g->tensors[g->operands[c][i]].storage] = c;
+    for (int c = 0; c < g->n_calls; c++)
+        for (int i = 0; i < g->n_operands[c]; i++) {
+            const int storage = g->operands[c][i] < 0 ? -1 : g->tensors[g->operands[c][i]].storage;
+            td_group_storage *s = &g->storages[storage];
+            if (storage < 0 || has[storage] || !s->internal)
+                continue;
+            int b = 0;
+            while (b < g->n_buffers && (g->buffers[b].row_bytes != s->row_bytes || g->buffers[b].free_after >= c))
+                b++;
+            g->n_buffers += b == g->n_buffers;
+            g->buffers[b] = (td_group_buffer){.row_bytes = s->row_bytes, .free_after = last[storage]};
+            s->buffer = (int16_t)b;
+            has[storage] = true;
+        }
+}
+
 bool td_group_make(td_group *g, td_region *r, int64_t i)
 {
     const int k = choose_k(&r->calls[i]);
-    if (k < 0 || (r->calls[i].pointwise ? r->calls[i].out[0] : r->calls[i].in[0])->numel < 2)
+    if (k < 0 || of_rows(&r->calls[i])->numel < 2)
         return false;
     if (!make_with(g, r, i, k))
         return false;
@@ -213,8 +245,12 @@ bool td_group_make(td_group *g, td_region *r, int64_t i)
         td_late_storage *late = is_late(of->s) ? of->s->context : NULL;
         of->internal = late && !late->held && late->last_use <= g->last;
         of->row_bytes = row_bytes(g, of);
-        g->bytes += of->row_bytes > 0 ? of->row_bytes : -of->row_bytes;
+        if (!of->internal)
+            g->bytes += of->row_bytes > 0 ? of->row_bytes : -of->row_bytes;
         all += (int64_t)of->s->nbytes;
     }
+    share_buffers(g);
+    for (int b = 0; b < g->n_buffers; b++)
+        g->bytes += g->buffers[b].row_bytes;
     return all > (int64_t)td_slab_least;
 }

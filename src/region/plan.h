@@ -7,10 +7,16 @@
 typedef struct td_group_storage {
     td_storage *s;
     int64_t     strides[TD_MAX_DIMS];   /* bytes of the leading dimensions, of the first tensor over it */
-    bool        written, aligned;       /* aligned: all tensors over it have the same rows in the same positions */
     bool        internal;               /* nobody reads it after the group: it needs memory for a slab alone */
-    int64_t     row_bytes, buffer;      /* of an internal one: bytes of a row, and where its slab begins in a thread's buffer */
+    int16_t     buffer;                 /* of an internal one: which of the group's buffers */
+    int64_t     row_bytes;
 } td_group_storage;
+
+/* Memory for a slab, which internal storages of equal rows have one after the other. */
+typedef struct td_group_buffer {
+    int64_t row_bytes, offset;          /* where it begins in a thread's memory */
+    int     free_after;                 /* the group's call after which nobody has it */
+} td_group_buffer;
 
 /* An operand or a result as a call of the group has it: `shift` is how many dimensions fewer it has than the call. */
 typedef struct td_group_tensor {
@@ -21,12 +27,15 @@ typedef struct td_group_tensor {
 enum { TD_GROUP_CALLS = 64, TD_GROUP_TENSORS = 128 };
 typedef struct td_group {
     int64_t          first, last;       /* calls, of which dropped ones aren't part of it */
-    int              n_calls, n_tensors, n_storages;
+    int              n_calls, n_tensors, n_storages, n_buffers;
     int              k;                 /* dimension k is divided into slabs, those before it are gone through one by one */
     int64_t          sizes[TD_MAX_DIMS];        /* of the leading dimensions 0 to k */
     int64_t          bytes;             /* of what a row of all tensors takes */
     td_group_storage storages[TD_GROUP_TENSORS];
+    bool             written[TD_GROUP_TENSORS], aligned[TD_GROUP_TENSORS];      /* storages; aligned: all tensors over it have the same rows there */
+    td_group_buffer  buffers[TD_GROUP_TENSORS];
     td_group_tensor  tensors[TD_GROUP_TENSORS];
+    uint8_t          n_operands[TD_GROUP_CALLS];
     int16_t          operands[TD_GROUP_CALLS][TD_MAX_OPERANDS + 8];     /* of each call, in c->in's order and then c->out's: numbers of tensors */
 } td_group;
 

@@ -4,8 +4,8 @@
  * Within a region the thread's calls have the key TD_LATE, the highest of the device keys. Elementwise operators have their own kernel there:
  * it does all that it does in a call of now (promotion, shapes, errors), makes a late result (see Note [Late tensors]) and passes what is left to
  * record_pointwise(). Composites and views do what they do anyway, and record as they call. Everything else comes to the fallback, record_other():
- * structured operators describe their results, whose implementation on TD_LATE is record_impl(); what is left, what writes, and what may refuse an
- * element is called at once, after what it needs has been computed.
+ * structured operators describe their results, whose implementation on TD_LATE is record_impl(); what is left, what isn't elementwise and writes,
+ * and what may refuse an element is called at once, after what it needs has been computed.
  *
  * So errors about arguments are raised where the call is, and there is one list of calls in the order of the program. */
 #include "region/region.h"
@@ -165,8 +165,32 @@ static td_late_call *new_call(int n_in, int n_out, td_tensor *const *out)
 
 static void release_operands(td_late_call *c)
 {
+    for (int i = 0; i < c->n_out; i++)
+        if (c->out[i] != TD_NONE)
+            c->out[i]->storage->flags &= (uint8_t)~TD_STORAGE_AWAITED;
     for (int i = 0; i < c->n_in + c->n_out; i++)
         td_tensor_release(c->in[i]);
+}
+
+/* The call is in the list: what was there before the region is awaited from now on. */
+static int recorded(td_late_call *c)
+{
+    for (int i = 0; i < c->n_out; i++)
+        if (c->out[i] != TD_NONE && !td_is_late(c->out[i]))
+            c->out[i]->storage->flags |= TD_STORAGE_AWAITED;
+    region_now->n_calls++;
+    COUNT(recorded_calls, 1);
+    return 0;
+}
+
+static int record_copy(td_tensor *dst, td_tensor *src)
+{
+    td_late_call *c = new_call(1, 1, &dst);
+    if (!c)
+        return -1;
+    c->kind = TD_LATE_COPY;
+    c->in[0] = td_tensor_retain(src);
+    return recorded(c);
 }
 
 static int record_pointwise(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params, td_tensor *out)
@@ -177,12 +201,11 @@ static int record_pointwise(const td_pointwise *op, td_dtype common, td_tensor *
         return -1;
     if (op->n_params)
         memcpy(numbers, params, op->n_params * sizeof *numbers);
+    c->kind = TD_LATE_FORMULA;
     c->pointwise = op, c->common = common, c->params = numbers;
     for (int i = 0; i < op->n_in; i++)
         c->in[i] = td_tensor_retain(in[i]);
-    region_now->n_calls++;
-    COUNT(recorded_calls, 1);
-    return 0;
+    return recorded(c);
 }
 
 /* Lists and texts are copied; tensors are put into c->in, as often as they come. */
@@ -243,18 +266,12 @@ static int record_impl(const td_op *op, const td_value *arguments, td_tensor *co
         release_operands(c);
         return -1;
     }
+    c->kind = TD_LATE_STRUCTURED;
     c->op = op;
-    region_now->n_calls++;
-    COUNT(recorded_calls, 1);
-    return 0;
+    return recorded(c);
 }
 
-/* Whether an operand's elements may be read later: nobody writes them behind the dispatcher's back. */
-static bool may_wait(const td_tensor *x)
-{
-    return x == TD_NONE || ((x->keys & (TD_KEYS_DEVICES | TD_KEYS_LAYOUTS | TD_KEYSET(TD_KEY_DTYPE)) & ~TD_KEYSET(TD_LATE)) == TD_KEYSET(TD_CPU) && x->storage &&
-                            td_may_wait(x->storage));
-}
+static bool may_wait(const td_tensor *x) { return x == TD_NONE || td_may_wait_for(x); }
 
 static bool records(const td_op *op, const td_value *arguments)
 {
@@ -272,16 +289,14 @@ static bool records(const td_op *op, const td_value *arguments)
     return true;
 }
 
-/* Whether an operand is late, or so large that its call is worth to be recorded. */
-static bool is_worth(const td_tensor *x) { return td_is_late(x) || (uint64_t)x->numel >= td_region_least; }
 static bool reads_late(const td_op *op, const td_value *arguments)
 {
     for (int i = 0; i < op->info.n_arguments; i++) {
         const td_value *v = &arguments[i];
-        if (v->kind == TD_VALUE_TENSOR && is_worth(v->tensor))
+        if (v->kind == TD_VALUE_TENSOR && td_is_worth_recording(v->tensor))
             return true;
         for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
-            if (is_worth(v->tensors[k]))
+            if (td_is_worth_recording(v->tensors[k]))
                 return true;
     }
     return false;
@@ -365,8 +380,8 @@ static int flush(td_region *r)
 static int settle(td_storage *s)
 {
     td_region *r = region_now;
-    if (!r)
-        return s ? td_error(TD_E_RUNTIME, "a tensor that another thread's region computes can't be read here before the region has ended") : 0;
+    if (!r)         /* what is there can be read, before or after another thread writes it */
+        return s && s->flags & TD_STORAGE_LATE ? td_error(TD_E_RUNTIME, "a tensor that another thread's region computes can't be read here before the region has ended") : 0;
     if (r->flushing)
         return 0;
     if (r->n_calls)
@@ -378,7 +393,7 @@ static int settle(td_storage *s)
 
 static int set_up(void)
 {
-    td_regions = (td_late_functions){settle, join, record_pointwise, make};
+    td_regions = (td_late_functions){settle, join, record_pointwise, make, record_copy};
     for (int key = TD_KEY_DENSE; key < TD_KEY_AROUND; key++)
         if (td_register_fallback(key, TD_LATE, record_other, NULL))
             return -1;

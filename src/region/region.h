@@ -6,11 +6,15 @@
 #include "ops/pointwise/pointwise.h"
 #include "tensor/late.h"
 
-/* A call: of a formula (`pointwise`) or of a structured operator in its functional form. Operands and results are held. */
+/* Of a formula, of elements as they are (converted and broadcast), or of a structured operator in its functional form. */
+typedef enum td_late_kind { TD_LATE_FORMULA, TD_LATE_COPY, TD_LATE_STRUCTURED } td_late_kind;
+
+/* A call. Operands and results are held; a result may be an operand, which is written in place. */
 typedef struct td_late_call {
     const td_pointwise *pointwise;
     const td_op        *op;
     td_dtype            common;         /* of a formula: what its operands are promoted to */
+    td_late_kind        kind;
     uint16_t            n_in, n_out;
     bool                dropped;
     td_tensor         **in, **out;      /* out lies behind in */

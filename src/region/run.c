@@ -37,8 +37,8 @@ static void drop_dead(td_region *r)
         td_late_call *c = &r->calls[i];
         td_late_storage *late;
         c->dropped = true;
-        for (int k = 0; k < c->n_out; k++)
-            if ((late = late_storage(c->out[k])) && late->needed)
+        for (int k = 0; k < c->n_out; k++)      /* what was there before the region is read by anybody */
+            if (c->out[k] != TD_NONE && (!(late = late_storage(c->out[k])) || late->needed))
                 c->dropped = false;
         for (int k = 0; !c->dropped && k < c->n_in; k++)
             if ((late = late_storage(c->in[k])))
@@ -51,8 +51,10 @@ static void drop_dead(td_region *r)
 
 int td_late_call_run(const td_late_call *c, td_tensor **tensors)
 {
-    if (c->pointwise)
+    if (c->kind == TD_LATE_FORMULA)
         return td_pointwise_compute(c->pointwise, c->common, tensors, c->params, tensors[c->n_in]);
+    if (c->kind == TD_LATE_COPY)
+        return td_copy_elements(tensors[1], tensors[0]);
     const int n = c->op->info.n_arguments;
     td_value values[n], results[c->n_out];
     td_tensor **next = tensors;

@@ -14,6 +14,7 @@ typedef struct work {
 
 /* What one thread makes of the group's tensors. */
 typedef struct slab_tensors {
+    int64_t     shown;                          /* rows that the heads show; 0: none yet */
     char       *buffer;
     td_storage *storages[TD_GROUP_TENSORS];     /* of internal ones: the buffer's parts */
     td_tensor  *heads[TD_GROUP_TENSORS];
@@ -35,7 +36,7 @@ static int prepare(const work *w, slab_tensors *t)
     if (w->buffer_bytes && !(t->buffer = td_mem_alloc((size_t)w->buffer_bytes)))
         return -1;
     for (int i = 0; i < g->n_storages; i++)
-        if (g->storages[i].internal && !(t->storages[i] = td_storage_from_memory(t->buffer + g->storages[i].buffer,
+        if (g->storages[i].internal && !(t->storages[i] = td_storage_from_memory(t->buffer + g->buffers[g->storages[i].buffer].offset,
                                                                                  (size_t)(w->rows * g->storages[i].row_bytes), (td_device){TD_CPU, -1}, NULL, NULL)))
             return -1;
     for (int i = 0; i < g->n_tensors; i++) {
@@ -56,6 +57,8 @@ static int prepare(const work *w, slab_tensors *t)
 static void show(const work *w, slab_tensors *t, const int64_t *index, int64_t from, int64_t to)
 {
     const td_group *g = w->g;
+    const bool changed = t->shown != to - from;
+    t->shown = to - from;
     for (int i = 0; i < g->n_tensors; i++) {
         const td_tensor *x = g->tensors[i].x;
         const td_group_storage *s = &g->storages[g->tensors[i].storage];
@@ -68,8 +71,9 @@ static void show(const work *w, slab_tensors *t, const int64_t *index, int64_t f
             offset += (d < g->k ? index[d] : from) * x->strides[own];
             h->sizes[own] = d < g->k ? 1 : to - from;
         }
-        h->data = s->internal ? t->buffer + s->buffer + ((intptr_t)x->data - (intptr_t)x->storage->data) : x->data + offset * td_itemsize(x);
-        td_tensor_update_flags(h);
+        h->data = s->internal ? t->buffer + g->buffers[s->buffer].offset + ((intptr_t)x->data - (intptr_t)x->storage->data) : x->data + offset * td_itemsize(x);
+        if (changed)
+            td_tensor_update_flags(h);
     }
 }
 
@@ -121,12 +125,12 @@ int td_group_run(td_group *g, td_region *r)
     w.slabs = (size + w.rows - 1) / w.rows;
     for (int i = 0; i < g->n_storages; i++) {
         td_group_storage *s = &g->storages[i];
-        if (s->internal) {
-            s->buffer = w.buffer_bytes;
-            w.buffer_bytes += (w.rows * s->row_bytes + 127) & ~(int64_t)63;
-        } else if (s->s->flags & TD_STORAGE_LATE && td_late_fill_in(s->s)) {
+        if (!s->internal && s->s->flags & TD_STORAGE_LATE && td_late_fill_in(s->s))
             return -1;
-        }
+    }
+    for (int b = 0; b < g->n_buffers; b++) {
+        g->buffers[b].offset = w.buffer_bytes;
+        w.buffer_bytes += (w.rows * g->buffers[b].row_bytes + 127) & ~(int64_t)63;
     }
     td_parallel_for(0, outer * w.slabs, 1, run_slabs, &w);
     return w.failed ? td_error(w.failed, "%s", w.message) : 0;

@@ -1,6 +1,7 @@
 /* DLPack: both kinds of capsule contents, from one description of a tensor. */
 #include <tede/dlpack.h>
 #include <tede/kernel.h>
+#include "tensor/late.h"
 #include "tensor/tensor.h"
 #include <inttypes.h>
 
@@ -64,10 +65,11 @@ static exported *export_tensor(td_tensor *x, td_dl_copy copy, bool *copied)
         return td_fail(TD_E_RUNTIME, "Can't export tensors with negative strides without a copy");
     *copied = negative || copy == TD_DL_COPY_ALWAYS;
     td_tensor *owner = *copied ? td_tensor_new(x->ndim, x->sizes, x->dtype, x->device) : td_tensor_retain(x);
-    if (!owner || (*copied && td_copy_elements(owner, x) != 0)) {
+    if (!owner || (*copied && td_copy_elements(owner, x) != 0) || td_settle(owner) || td_settle_all()) {
         td_tensor_release(owner);
         return NULL;
     }
+    owner->storage->flags |= TD_STORAGE_FIXED;          /* the address gets out */
     size_t bytes = sizeof(exported) + 2 * (size_t)x->ndim * sizeof(int64_t);
     exported *e = td_mem_alloc(bytes);
     if (!e) {

@@ -6,6 +6,9 @@
  * view of it, has the key of TD_LATE, which is no device: dispatch sends its calls to the region. When the elements are computed the storage
  * gets memory, and the tensors over it, which the region lists, are moved there and lose the key.
  *
+ * A call that writes into memory that is there is recorded, too: the storage has a flag, and whoever reads tensors over it knows by that
+ * (td_is_awaited).  Its tensors keep their keys: other threads see them as they were, as they would if the call came a little later.
+ *
  * Whoever reads elements without a call of the dispatcher (the value of a tensor, its address, its text) asks for them first: td_settle. */
 #ifndef TD_TENSOR_LATE_H
 #define TD_TENSOR_LATE_H
@@ -21,6 +24,7 @@ typedef struct td_late_functions {
     int (*join)(td_tensor *x);                          /* a head over a late storage is made */
     int (*pointwise)(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params, td_tensor *out);
     td_tensor *(*make)(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype);
+    int (*copy)(td_tensor *dst, td_tensor *src);        /* of which td_may_wait_for is true */
 } td_late_functions;
 extern td_late_functions td_regions;
 /* How many threads are in a region: loops are looked up each time while it isn't zero. */
@@ -30,12 +34,36 @@ extern uint64_t td_region_least;
 
 static inline bool td_in_region(void) { return (td_masks_now.include & ~td_masks_now.exclude) >> TD_LATE & 1; }
 static inline bool td_is_late(const td_tensor *x) { return x->keys >> TD_LATE & 1; }
-/* Have the elements of x computed if they are late; 0, or -1 with the error of what computes them. */
-static inline int td_settle(const td_tensor *x) { return TD_UNLIKELY(td_is_late(x)) ? td_regions.settle(x->storage) : 0; }
+/* Whether elements of x are still to be computed: it is late, or will be written. */
+static inline bool td_is_awaited(const td_tensor *x) { return td_is_late(x) || (x->storage && x->storage->flags & TD_STORAGE_AWAITED); }
+/* Have the elements of x computed if they are awaited; 0, or -1 with the error of what computes them. */
+static inline int td_settle(const td_tensor *x) { return TD_UNLIKELY(td_is_awaited(x)) ? td_regions.settle(x->storage) : 0; }
 /* Whether elements may be read later: nobody writes the storage behind the dispatcher's back. */
 static inline bool td_may_wait(const td_storage *s) { return !(s->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_SHARED | TD_STORAGE_FIXED)); }
+/* The same of a tensor, which must be a plain one on the CPU. */
+static inline bool td_may_wait_for(const td_tensor *x)
+{
+    const td_keyset others = (TD_KEYS_DEVICES & ~TD_KEYSET(TD_LATE)) | TD_KEYS_LAYOUTS | TD_KEYSET(TD_KEY_DTYPE) | TD_KEYSET(TD_KEY_CONJUGATE) |
+                             TD_KEYSET(TD_KEY_NEGATIVE) | TD_KEYSET(TD_KEY_UNALIGNED);
+    return (x->keys & others) == TD_KEYSET(TD_CPU) && x->storage && td_may_wait(x->storage);
+}
+/* Whether a call with this operand, which may wait, is worth to be recorded. */
+static inline bool td_is_worth_recording(const td_tensor *x) { return td_is_awaited(x) || (uint64_t)x->numel >= td_region_least; }
 /* What is recorded reads tensors as they are when it runs: do it before something about a tensor changes, or its address gets out. */
 static inline int td_settle_all(void) { return TD_UNLIKELY(td_in_region()) ? td_regions.settle(NULL) : 0; }
+/* x is written at once: do what reads or writes it first. Nothing does if nobody but the caller has it. */
+static inline int td_settle_to_write(const td_tensor *x)
+{
+    return TD_UNLIKELY(td_in_region()) && (td_is_awaited(x) || x->refcount > 1 || x->base || (x->storage && x->storage->refcount > 1))
+         ? td_regions.settle(NULL) : 0;
+}
+/* Let the thread's calls be computed at once, for code that reads what they give without asking; what `exclude` was, to be put back. */
+static inline td_keyset td_pause_region(void)
+{
+    const td_keyset exclude = td_masks_now.exclude;
+    td_masks_now.exclude |= TD_KEYSET(TD_LATE);
+    return exclude;
+}
 /* x has just been made over its storage, with the keys of what it was made of. */
 static inline td_tensor *td_late_joined(td_tensor *x)
 {

@@ -472,10 +472,8 @@ static char *by_kind(const td_layout_kind *kind, td_tensor *x)
     return finish(&s);
 }
 
-char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
+static char *str_as(td_tensor *x, const char *prefix, const char *contents)
 {
-    if (!x)
-        return NULL;
     bool meta = x->device.type == TD_META || (x->numel && td_tensor_is_hollow(x) && !contents);      /* no elements to be shown */
     char name[32], text[256] = "";
     /* What is elsewhere, or laid out otherwise, is shown by a copy. */
@@ -598,4 +596,13 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
     return finish(&s);
 }
 
+char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
+{
+    if (!x || td_settle_all())
+        return NULL;
+    const td_keyset exclude = td_pause_region();
+    char *text = td_settle(x) ? NULL : str_as(x, prefix, contents);         /* also of another thread's region */
+    td_masks_now.exclude = exclude;
+    return text;
+}
 char *td_tensor_str(td_tensor *x) { return td_tensor_str_as(x, "tensor", NULL); }

@@ -125,7 +125,7 @@ void td_storage_release(td_storage *s)
         td_storage_destroy(s);
 }
 
-static int settle_storage(const td_storage *s) { return s->flags & TD_STORAGE_LATE ? td_regions.settle((td_storage *)s) : td_settle_all(); }
+static int settle_storage(const td_storage *s) { return s->flags & (TD_STORAGE_LATE | TD_STORAGE_AWAITED) ? td_regions.settle((td_storage *)s) : td_settle_all(); }
 
 void     *td_storage_data(const td_storage *s) { return settle_storage(s) ? NULL : s->data; }
 size_t    td_storage_nbytes(const td_storage *s) { return s->nbytes; }

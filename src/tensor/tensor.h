@@ -52,7 +52,8 @@ struct td_storage {
 enum { TD_STORAGE_FOREIGN = 1, TD_STORAGE_INLINE = 2, TD_STORAGE_READONLY = 4, TD_STORAGE_SHARED = 8,
        TD_STORAGE_COUNTED_APART = 16,     /* see Note [Version counters] */
        TD_STORAGE_FIXED = 32,             /* its address is known outside */
-       TD_STORAGE_LATE = 64 };            /* without memory yet; `context` is the region's: late.h */
+       TD_STORAGE_LATE = 64,              /* without memory yet; `context` is the region's: late.h */
+       TD_STORAGE_AWAITED = 128 };        /* a call that a region has recorded writes it */
 
 typedef struct td_autograd_meta td_autograd_meta;   /* src/autograd/meta.h */
 

@@ -47,7 +47,8 @@ def test_a_new_pointwise_entry_recompiles_five_files_of_the_library(tmp_path):
         names = {pathlib.PurePath(line.strip()).name for line in block.split("\n")[1:] if ".." not in line}
         if names & changed:
             steps.add(target)
-    compiled = sorted(step for step in steps if step.endswith(".o") and not step.startswith("tests/"))
+    # Plug-ins take the header of operators as users do, and its committed copy where they were compiled before the generated one was there.
+    compiled = sorted(step for step in steps if step.endswith(".o") and not step.startswith(("tests/", "lib/tede/")))
     assert 1 <= len(compiled) <= 5, f"changed: {sorted(changed)}; compiled again: {compiled}"
 
 

@@ -88,13 +88,18 @@ def transposed(x):
     return (x.t() * 2 + x.t().exp()).relu(), x.t().contiguous() + 1
 
 
+def empty_parts(x):
+    y = x * 2
+    return F.pixel_shuffle(y[None, :0, :0, None], 1), y[:0].clone(), y[:, :0].half(), y[:0].t().contiguous() + 1, y + 1
+
+
 def dead(x):
     for _ in range(3):
         y = x.exp() * 2     # noqa: F841
     return x + 1
 
 
-PROGRAMS = [softmax, views, in_place, shifted, without_keepdim, several_dims, columns, dtypes, layers, branch, transposed, dead]
+PROGRAMS = [softmax, views, in_place, shifted, without_keepdim, several_dims, columns, dtypes, layers, branch, transposed, empty_parts, dead]
 
 
 def same(a, b):
@@ -139,6 +144,78 @@ def test_gradients(slabs):
         return tede.autograd.grad(loss, (x, w), create_graph=True)
     x, w = rand(300, 100).requires_grad_(), rand(100).requires_grad_()
     same(tede.compile(step)(x, w), step(x, w))
+
+
+def write_everywhere(p, m, row, x):
+    """Writes to memory that was there before: whole, through views, broadcast, transposed, by out=, by copies of another dtype."""
+    y = x + 1
+    y.mul_(2)
+    m.mul_(0.9).add_(y, alpha=0.1)
+    p.addcdiv_(m, y.sqrt().add_(1e-8), value=-0.1)
+    p[10:20].add_(5)
+    m.t().mul_(2)
+    z = p + m
+    row.add_(1)
+    q = z * row
+    row.mul_(p[0])
+    out = tede.empty_like(p)
+    tede.add(q, x, out=out)
+    wide = tede.ones(len(x), x.shape[1], dtype=tede.float64)
+    wide.mul_(x)
+    low = tede.zeros_like(x, dtype=tede.bfloat16)
+    low.copy_(out).sub_(row)
+    flat = tede.ones(x.numel() + 1)
+    flat[1:].add_(x.reshape(-1))
+    shifted = flat[1:] + flat[:-1]
+    y[::2].copy_(tede.zeros(x.shape[1]))
+    y.sub_(1)
+    return y.pow(2), z, q, out, wide, low, shifted, flat, y.clone().mul_(3), y.t().contiguous(), (out.to(tede.int32) + 1).float()
+
+
+def test_writes_to_memory_that_was_there(slabs):
+    def run(wrap):
+        p, m, row, x = tede.ones(200, 150), tede.zeros(200, 150), tede.ones(150), tede.arange(30000.).reshape(200, 150)
+        return *wrap(write_everywhere)(p, m, row, x), *wrap(write_everywhere)(p, m, row, x * 0.5), p, m, row, tede.tensor([a._version for a in (p, m, row, x)])
+    before = tede.compiler.stats()
+    late = run(tede.compile)
+    now = {key: value - before[key] for key, value in tede.compiler.stats().items()}
+    assert now["recorded_calls"] > 50 and now["early_flushes"] == 0
+    same(late, run(lambda f: f))
+
+
+def test_what_is_awaited_is_there_for_whoever_reads_it():
+    p, array = rand(300, 100), None
+    view, small = p[3], p[:2, 1]
+
+    def f():
+        nonlocal array
+        seen = []
+        p.mul_(2)
+        seen.append(p[0, 0].item())
+        p.add_(1)
+        seen.append(view.tolist())
+        p.add_(1)
+        seen.append(small.sum().item() + float(small[0]))
+        p.mul_(3)
+        seen.append((small + small).tolist())
+        p.sub_(1)
+        seen.append(repr(p[:2, :2]))
+        p.mul_(2)
+        small.fill_(7)
+        view.copy_(small.repeat(50))
+        p.add_(1)
+        seen.append(tede.stack([p[0, :2], p[1, :2]]).tolist())
+        p.mul_(0.5)
+        array = p.numpy()
+        seen.append(array[4].tolist())
+        p.add_(1)
+        seen.append(array[4].tolist())
+        return seen
+    start = p.clone()
+    late = tede.compile(f)()
+    after = p.clone()
+    p.copy_(start)
+    assert late == f() and tede.equal(p, after)
 
 
 OPTIMIZERS = {

@@ -322,11 +322,30 @@ int td_op_arange_out(td_scalar end, td_dtype dtype, td_device device, td_tensor 
 
 /* ---- copies */
 
+/* Copies elements now or, within a region, late. */
+static int copy_into(td_tensor *dst, td_tensor *src)
+{
+    if (TD_UNLIKELY(td_in_region()) && td_may_wait_for(dst) && td_may_wait_for(src) && src->numel && td_is_worth_recording(dst->numel > src->numel ? dst : src))
+        return td_regions.copy(dst, src);
+    return td_copy_elements(dst, src);
+}
+
+/* A new tensor for a copy of self: as td_op_empty_like makes it but, within a region, without memory. */
+static td_tensor *for_copy(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format)
+{
+    int64_t strides[TD_MAX_DIMS];
+    if (TD_LIKELY(!td_in_region()) || is_channels(format) || (device.type >= 0 && device.type != TD_CPU) || !td_may_wait_for(self) ||
+        !self->numel || !td_is_worth_recording(self) || (dtype != TD_DTYPE_NONE && td_is_keyed_dtype(dtype)))
+        return td_op_empty_like(self, dtype, device, format);
+    return td_regions.make(self->ndim, self->sizes, format != TD_CONTIGUOUS_FORMAT && td_strides_like(self, strides) ? strides : NULL,
+                           dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype);
+}
+
 /* td_copy_elements resolves conjugates and negatives, so a clone is plain. */
 td_tensor *td_op_clone_format(td_tensor *self, td_memory_format format)
 {
-    td_tensor *copy = td_op_empty_like(self, TD_DTYPE_NONE, TD_DEVICE_NONE, format);
-    if (copy && copy->device.type != TD_META && td_copy_elements(copy, self)) {
+    td_tensor *copy = for_copy(self, TD_DTYPE_NONE, TD_DEVICE_NONE, format);
+    if (copy && copy->device.type != TD_META && copy_into(copy, self)) {
         td_tensor_release(copy);
         return NULL;
     }
@@ -367,7 +386,7 @@ int td_op_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
     if (src->device.type == TD_META)
         return td_error(TD_E_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
     const int status = TD_UNLIKELY(non_blocking) ? td_copy_late(self, src) : 1;
-    return status > 0 ? td_copy_elements(self, src) : status;
+    return status > 0 ? copy_into(self, src) : status;
 }
 
 td_tensor *td_op_zeroed(td_tensor *self) { return td_fill_scalar(self, td_int(0)); }
@@ -388,7 +407,7 @@ td_tensor *td_op_copy_backward(td_tensor *grad, int64_t n_shape, const int64_t *
 /* The copy that to() makes when it must: conversion of dtype, device and format in one. */
 td_tensor *td_op__to_copy(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, td_memory_format format)
 {
-    td_tensor *copy = td_op_empty_like(self, dtype, device, format);
+    td_tensor *copy = for_copy(self, dtype, device, format);
     if (!copy || copy->device.type == TD_META)
         return copy;
     if (td_op_copy_from_(copy, self, non_blocking)) {
@@ -466,7 +485,7 @@ static int fill_there(td_tensor *self, td_tensor *one)
  * exactly, to one element of the dtype, whose bytes are repeated. */
 int td_fill_value(td_tensor *self, td_scalar value)
 {
-    if (td_settle_all())
+    if (td_settle_to_write(self))
         return -1;
     if (self->device.type == TD_META || !self->numel)
         return td_is_foreign_dtype((td_dtype)self->dtype) ? 0 : td_scalar_check(value, (td_dtype)self->dtype);

@@ -60,11 +60,11 @@ static inline td_loop *loop_of(const td_pointwise *op, int column)
     return TD_LIKELY(isa != TD_ISAS) ? op->rows[isa]->loops[column] : ask_for_loop(op, column);
 }
 
-/* Of the fast path, which computes at once: NULL if an operand is late. All loops are looked up each time while there are regions. */
+/* Of the fast path, which computes at once: NULL if an operand is awaited. All loops are looked up each time while there are regions. */
 static td_loop *__attribute__((noinline)) ask_without_late(const td_pointwise *op, int column, td_tensor *const *in)
 {
     for (int i = 0; i < op->n_in; i++)
-        if (td_is_late(in[i]))
+        if (td_is_awaited(in[i]))
             return NULL;
     return ask_for_loop(op, column);
 }
@@ -446,7 +446,7 @@ static int run_on_device(const td_pointwise *op, td_loop *loop, td_dtype common,
 }
 
 /* Whether a call within a region is done late: of what is on the CPU, where nothing about the elements is an error, and of what is large
- * or late itself. */
+ * or awaited itself. */
 static bool records(const td_pointwise *op, td_dtype common, td_tensor *const *in, td_device device)
 {
     if (TD_LIKELY(!td_in_region()) || device.type != TD_CPU || td_is_foreign_dtype(common) || (op->divisor && td_dtype_is_integral(common)))
@@ -455,7 +455,7 @@ static bool records(const td_pointwise *op, td_dtype common, td_tensor *const *i
     for (int i = 0; i < op->n_in; i++) {
         if (in[i]->device.type != TD_CPU || !td_may_wait(in[i]->storage))
             return false;
-        worth |= td_is_late(in[i]) || (uint64_t)in[i]->numel >= td_region_least;
+        worth |= td_is_worth_recording(in[i]);
     }
     return worth;
 }
@@ -464,19 +464,14 @@ static bool records(const td_pointwise *op, td_dtype common, td_tensor *const *i
 static int compute(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
 {
     if (TD_UNLIKELY(td_in_region())) {
-        if (td_is_late(out) && records(op, common, in, out->device))
+        if (td_may_wait(out->storage) && records(op, common, in, out->device))
             return td_regions.pointwise(op, common, in, params, out);
-        /* A new result is read by nobody yet. What is written in place, late calls may read. */
-        bool late = td_is_late(out) || out->refcount > 1 || out->base || out->storage->refcount > 1;
-        for (int i = 0; i < op->n_in && !late; i++)
-            late = td_is_late(in[i]) || in[i] == out;
-        if (late && td_regions.settle(NULL))
+        if (td_settle_to_write(out))
             return -1;
-    } else {
-        for (int i = 0; i < op->n_in; i++)      /* of another thread's region */
-            if (td_settle(in[i]))
-                return -1;
     }
+    for (int i = 0; i < op->n_in; i++)          /* also of another thread's region */
+        if (td_settle(in[i]))
+            return -1;
     return TD_UNLIKELY(out->device.type != TD_CPU) ? run_on_device(op, loop, common, in, out, params) : run_loop(op, loop, common, in, out, params);
 }
 

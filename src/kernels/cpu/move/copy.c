@@ -397,7 +397,7 @@ static int copy_unaligned(td_tensor *dst, td_tensor *src)
  * plan. Nothing is written where -1 is returned for sizes, layouts or devices. */
 int td_copy_elements(td_tensor *dst, td_tensor *src)
 {
-    if (!dst || !src || td_settle_all())
+    if (!dst || !src || td_settle(src) || td_settle_to_write(dst))
         return -1;
     if (TD_UNLIKELY((dst->keys | src->keys) & (TD_KEYSET(TD_KEY_UNALIGNED) | TD_KEYSET(TD_KEY_DTYPE) | TD_KEYS_LAYOUTS))) {
         if (dst->dtype != src->dtype && !(td_converts(dst->dtype) && td_converts(src->dtype)))
