@@ -46,6 +46,16 @@ static int least_dim(const td_late_call *c)
     return -1;
 }
 
+/* Those before the dimension along which tensors of as many dimensions stand side by side. */
+static int before_cat(const td_late_call *c)
+{
+    const int ndim = c->out[0]->ndim;
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in[i]->ndim != ndim)
+            return 0;
+    return (int)(c->values[1].integer < 0 ? c->values[1].integer + ndim : c->values[1].integer);
+}
+
 /* How many leading dimensions the call leaves alone, of the operand that has most; 0: it can't be done by rows. */
 static int leading_dims(const td_late_call *c)
 {
@@ -59,6 +69,8 @@ static int leading_dims(const td_late_call *c)
         /* Many short rows are summed together, in an order that depends on how many there are. */
         return least > 0 && (c->out[0]->numel == c->in[0]->numel || c->in[0]->numel >= SHORT_ROW * c->out[0]->numel) ? least : 0;
     }
+    if (!strcmp(rule, "cat"))
+        return before_cat(c);
     if (!strcmp(rule, "layer_norm") && c->values[1].kind == TD_VALUE_INTS && c->n_out == 3)
         return c->in[0]->ndim - c->values[1].count;
     return 0;

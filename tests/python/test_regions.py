@@ -88,6 +88,13 @@ def transposed(x):
     return (x.t() * 2 + x.t().exp()).relu(), x.t().contiguous() + 1
 
 
+def side_by_side(x):
+    a, b = x[:, ::2] * 2, x[:, 1::2] + 1
+    y = tede.cat((a - b, a + b, x.exp()), -1) * 2
+    z = tede.stack((a, b), 1).relu() + 1
+    return y, z, tede.cat((y.half(), z[:, 0]), 1).exp(), tede.cat((a, b + 1)) * 3, tede.cat([x + 1] * 20, 1) - 1
+
+
 def empty_parts(x):
     y = x * 2
     return F.pixel_shuffle(y[None, :0, :0, None], 1), y[:0].clone(), y[:, :0].half(), y[:0].t().contiguous() + 1, y + 1
@@ -99,7 +106,7 @@ def dead(x):
     return x + 1
 
 
-PROGRAMS = [softmax, views, in_place, shifted, without_keepdim, several_dims, columns, dtypes, layers, branch, transposed, empty_parts, dead]
+PROGRAMS = [softmax, views, in_place, shifted, without_keepdim, several_dims, columns, dtypes, layers, branch, transposed, side_by_side, empty_parts, dead]
 
 
 def same(a, b):
