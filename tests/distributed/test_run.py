@@ -79,7 +79,7 @@ def test_processes_end_when_the_one_that_started_them_is_killed(script, tmp_path
                         "def wait(i):\n    (here / f'pid{i}').write_text(str(os.getpid()))\n    (here / f'ready{i}').touch()\n    time.sleep(50)\n"
                         "if __name__ == '__main__':\n    import tede.multiprocessing\n    tede.multiprocessing.spawn(wait, nprocs=2)")
     command = [str(path)] if how == "spawn" else ["-m", "tede.distributed.run", "--standalone", "--nproc-per-node=2", str(path)]
-    starter = subprocess.Popen([sys.executable, *command], stderr=subprocess.DEVNULL)
+    starter = subprocess.Popen([sys.executable, *command], stderr=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(tmp_path)})
     deadline = time.monotonic() + 40
     while not all((tmp_path / f"ready{i}").exists() for i in range(2)) and time.monotonic() < deadline:
         time.sleep(0.05)
