@@ -265,6 +265,21 @@ def _name_missing_operators(*kinds):
         kind.__getattr__ = patient(kind.__getattr__)
 
 
+def _name_missing_functions(module):
+    """The same of a module's functions."""
+    find, folders = module.__getattr__, json.loads(os.environ[_ENVIRONMENT])
+    folders = folders["tests"], os.path.join(folders["internal"], "torch", "testing", "_internal")
+
+    def get(name):
+        try:
+            return find(name)
+        except AttributeError:
+            if name.startswith("__") or not str(sys._getframe(1).f_globals.get("__file__")).startswith(folders):
+                raise
+            return StandIn(f"{module.__name__}.{name}")
+    module.__getattr__ = get
+
+
 def _leave_out_transforms(kind, levels):
     """Operators that take functions have no kernels for levels of transforms; a file that registers some can be imported."""
     register = kind.py_impl
@@ -299,6 +314,7 @@ def prepare():
         _stand_in_for("torch._prims").utils = importlib.import_module("torch._prims_common")
         _leave_out_transforms(importlib.import_module("torch._ops").HigherOrderOperator, importlib.import_module("torch._C._functorch").TransformType)
         _name_missing_operators(type(ops.aten), type(ops.aten.add))
+        _name_missing_functions(importlib.import_module("torch._VF"))
         sys.modules["torch"].classes._TorchScriptTesting = StandIn("classes._TorchScriptTesting")
     builtins.__import__ = _patient(builtins.__import__, folders)
 

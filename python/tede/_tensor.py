@@ -696,7 +696,7 @@ class _ValuesOf:
     """``_values``: the method of sparse tensors; of a jagged one its values without a history, as PyTorch's class has them."""
 
     def __init__(self, method):
-        self._method = method
+        self._method, self.__name__, self.__qualname__ = method, method.__name__, method.__qualname__
 
     def __get__(self, x, cls=None):
         if x is not None and x.is_nested and x.layout is _C.jagged:

@@ -1,5 +1,6 @@
 """__torch_function__ on subclasses, on other classes, and modes."""
 import copy
+import importlib
 
 import pytest
 
@@ -548,3 +549,9 @@ def test_which_handlers_are_called_is_a_state_that_can_be_saved_and_set(lib):
     assert get() == states.ENABLED
     with pytest.raises(TypeError):
         put("on")
+
+
+def test_attributes_that_can_be_overridden_say_what_they_are(lib):
+    overrides = importlib.import_module(lib.__name__ + ".overrides")
+    getters = [f.__self__ for f in overrides.get_testing_overrides() if getattr(f, "__name__", "") == "__get__"]
+    assert len(getters) > 20 and not [g for g in getters if not hasattr(g, "__qualname__") and not hasattr(g, "fget")]
