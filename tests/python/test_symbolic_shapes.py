@@ -107,6 +107,18 @@ def test_decisions_are_guards():
     assert not [n for n in trace(lambda x: x.cos() if x.shape[0] >= 2 else x, R(8)).shape_env.guards]       # known of every symbol
 
 
+def test_ranges_follow_from_decisions():
+    known = {}
+
+    def f(x):
+        assert x.shape[0] > 12 and x.shape[1] > x.shape[0]
+        known["more"] = statically_known_true(x.shape[1] >= 14), statically_known_true(x.shape[1] >= 15), statically_known_true(x.shape[0] < 13)
+        return x
+    made = trace(f, R(15, 20))
+    assert known["more"] == (True, False, False)
+    assert not eval_guards(made, R(12, 20)) and not eval_guards(made, R(15, 15)) and eval_guards(made, R(13, 14))
+
+
 @pytest.mark.parametrize("f, shapes, guard", [
     (lambda a, b: a.view(b.shape[0]) + b, [(4, 2), (8,)], "Eq(s2, s0*s1)"),
     (lambda a, b: tede.cat([a, a]) + b, [(2,), (4,)], "Eq(2*s0, s1)"),

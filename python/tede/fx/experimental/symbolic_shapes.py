@@ -432,23 +432,26 @@ class ShapeEnv:
         if isinstance(condition, sympy.Eq):
             self._equate(condition.lhs, condition.rhs)
             return
-        if not isinstance(condition, sympy.core.relational.Relational) or len(condition.free_symbols) != 1:
-            return
-        symbol, = condition.free_symbols
+        if isinstance(condition, (sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge)):
+            for symbol in sorted(condition.free_symbols & self.var_to_range.keys(), key=str):
+                self._narrow(symbol, condition)
+
+    def _narrow(self, symbol, condition):
+        """The range of a symbol by a comparison that it is linear in, with what is known of the others."""
         difference = sympy.expand(condition.lhs - condition.rhs)
         factor = difference.coeff(symbol, 1)
-        if not factor.is_Integer or sympy.expand(difference - factor * symbol).free_symbols or symbol not in self.var_to_range:
+        rest = difference - factor * symbol
+        if not factor.is_Integer or not factor or symbol in rest.free_symbols:
             return
-        bound = -(difference - factor * symbol) / factor
+        low, high = self._bounds(sympy.expand(-rest / factor))
         kind = condition.func
         if factor < 0:
-            kind = {sympy.Lt: sympy.Gt, sympy.Gt: sympy.Lt, sympy.Le: sympy.Ge, sympy.Ge: sympy.Le}.get(kind, kind)
-        limits = {sympy.Lt: (-sympy.oo, sympy.ceiling(bound) - 1), sympy.Le: (-sympy.oo, sympy.floor(bound)),
-                  sympy.Gt: (sympy.floor(bound) + 1, sympy.oo), sympy.Ge: (sympy.ceiling(bound), sympy.oo)}.get(kind)
-        if limits is not None:
-            self.var_to_range[symbol] = self.var_to_range[symbol] & ValueRanges(*limits)
-            if self.var_to_range[symbol].is_singleton():
-                self._replace(symbol, self.var_to_range[symbol].lower)
+            kind = {sympy.Lt: sympy.Gt, sympy.Gt: sympy.Lt, sympy.Le: sympy.Ge, sympy.Ge: sympy.Le}[kind]
+        limits = {sympy.Lt: (-sympy.oo, sympy.ceiling(high) - 1), sympy.Le: (-sympy.oo, sympy.floor(high)),
+                  sympy.Gt: (sympy.floor(low) + 1, sympy.oo), sympy.Ge: (sympy.ceiling(low), sympy.oo)}[kind]
+        self.var_to_range[symbol] = self.var_to_range[symbol] & ValueRanges(*limits)
+        if self.var_to_range[symbol].is_singleton():
+            self._replace(symbol, self.var_to_range[symbol].lower)
 
     def solve(self, a, b):
         """(symbol, what it is) of an equality; None if it isn't linear with a whole solution."""
