@@ -2355,6 +2355,8 @@ TD_API td_tensor *td_quantize_per_channel(td_tensor *self, td_tensor *scales, td
 TD_API td_tensor *td_dequantize_self(td_tensor *self);
 /* dequantize with one rounding. */
 TD_API td_tensor *td__dequantize_fused(td_tensor *self);
+/* The memory of integers as a quantized tensor, with another's scales and zero points. */
+TD_API td_tensor *td__quantized_over(td_tensor *self, td_tensor *like);
 /* Each of the tensors dequantized. */
 TD_API int td_dequantize_tensors(td_tensor_list *results, int64_t n_tensors,
         td_tensor *const *tensors) TD_MUST_USE;

@@ -58,12 +58,17 @@ def rebuild(storage, offset, size, stride, quantizer):
 def _over(untyped, dtype, offset, size, stride, quantizer):
     if dtype in _OF_A_FEW_BITS:
         return _over_shared_bytes(untyped, dtype, offset, size, stride, quantizer)
-    whole = _C._tensor_over(untyped, 0, (untyped.nbytes() // dtype.itemsize,), (1,), _INTEGERS[dtype])
-    integers = _f["as_strided"](whole, size, stride, offset)
+    integers, size = _C._tensor_over(untyped, offset, tuple(size), tuple(stride), _INTEGERS[dtype]), tuple(size)
     if quantizer[0] is per_tensor_affine:
-        return _f["_make_per_tensor_quantized_tensor"](integers, quantizer[1], quantizer[2])
+        like = _f["_empty_affine_quantized"]((0,), dtype=dtype, scale=quantizer[1], zero_point=quantizer[2])
+        return _C._operators["_quantized_over"](integers, like)
     if quantizer[0] in (per_channel_affine, per_channel_affine_float_qparams):
-        return _f["_make_per_channel_quantized_tensor"](integers, *quantizer[1:])
+        scales, zero_points, axis = quantizer[1:]
+        if not 0 <= axis < len(size) or size[axis] != scales.numel():
+            raise RuntimeError(f"{scales.numel()} scales of a quantized tensor aren't one for each index of dimension {axis} of sizes {list(size)}")
+        empty = [n if dim == axis else 0 for dim, n in enumerate(size)]        # sizes come from files: nothing is allocated for them
+        like = _f["_empty_per_channel_affine_quantized"](empty, scales=scales, zero_points=zero_points, axis=axis, dtype=dtype)
+        return _C._operators["_quantized_over"](integers, like)
     raise RuntimeError(f"Can't deserialize quantized tensor with qscheme {quantizer[0]}")
 
 

@@ -271,3 +271,34 @@ def test_sums_into_a_tensor():
     rows = tede.quantize_per_channel(tede.ones(2, 2), tede.ones(2), tede.zeros(2).long(), 0, tede.qint8)
     with pytest.raises(RuntimeError, match="per-tensor"):
         tede.ops.quantized.matmul(rows, rows, 1., 0)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("channels", [False, True])
+def test_tensors_that_are_loaded_share_their_storage(channels, weights_only):
+    x = tede.arange(12.).reshape(4, 3)
+    q = tede.quantize_per_channel(x, tede.tensor([1., 2., 3.]), tede.tensor([0, 1, 2]), 1, tede.quint8) if channels else \
+        tede.quantize_per_tensor(x, 0.5, 3, tede.qint8)
+    file = io.BytesIO()
+    tede.save((q, q[1:, 1:]), file)
+    file.seek(0)
+    whole, part = tede.load(file, weights_only=weights_only)
+    assert whole.untyped_storage().data_ptr() == part.untyped_storage().data_ptr() and part.stride() == (3, 1) and part.storage_offset() == 4
+    assert tede.equal(whole, q) and tede.equal(part, q[1:, 1:])
+    whole[2].fill_(9.)
+    assert part[1].dequantize().allclose(tede.full((2,), 9.), atol=1.)
+
+
+def test_sizes_that_are_loaded_are_within_the_storage():
+    from tede._quantized import rebuild
+    storage = tede.quantize_per_tensor(tede.ones(8), 0.5, 3, tede.quint8).storage()
+    one = (tede.per_tensor_affine, 0.5, 3)
+    assert rebuild(storage, 2, (3, 2), (2, 1), one).shape == (3, 2)
+    for offset, size, stride in ((2, (7,), (1,)), (-1, (2,), (1,)), (0, (3,), (4,)), (0, (2**62, 2**62), (2**40, 1))):
+        with pytest.raises((RuntimeError, ValueError)):
+            rebuild(storage, offset, size, stride, one)
+    scales, zeros = tede.ones(2), tede.zeros(2, dtype=tede.int64)
+    assert rebuild(storage, 0, (2, 2**50), (1, 0), (tede.per_channel_affine, scales, zeros, 0)).shape == (2, 2**50)
+    for axis in (1, 2, -1):
+        with pytest.raises(RuntimeError, match="one for each index"):
+            rebuild(storage, 0, (2, 4), (4, 1), (tede.per_channel_affine, scales, zeros, axis))

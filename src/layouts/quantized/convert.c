@@ -236,6 +236,13 @@ td_tensor *td_quantized_dequantize_self(td_tensor *self)
     TD_AUTO td_tensor *numbers = integers ? td_empty_like(integers, TD_F32, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE) : NULL;
     return !numbers || convert(numbers, integers, td_quantizer_of(self), false) ? NULL : td_ref(numbers);
 }
+td_tensor *td_op__quantized_over(td_tensor *self, td_tensor *like) { return td_layout_refuse("_quantized_over", like == TD_NONE ? self : like); }
+td_tensor *td_quantized__quantized_over(td_tensor *self, td_tensor *like)
+{
+    if (td_is_quantized(self) || !td_is_quantized(like) || self->dtype != (int)td_integers_of(like->dtype))
+        return td_fail(TD_E_RUNTIME, "_quantized_over: expected integers and a tensor that is quantized to such ones");
+    return td_quantized_over(self, td_quantizer_of(like));
+}
 td_tensor *td_op__dequantize_fused(td_tensor *self) { return td_layout_refuse("_dequantize_fused", self); }
 td_tensor *td_quantized__dequantize_fused(td_tensor *self)
 {
