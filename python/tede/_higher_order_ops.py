@@ -242,6 +242,11 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
 def _unstack_pytree(xs):
     """The trees of the slices of xs along the first dimension."""
     leaves, tree = _pytree.tree_flatten(xs)
+    _check_mapped(leaves)
+    return [_pytree.tree_unflatten(list(row), tree) for row in zip(*(x.unbind(0) for x in leaves))]
+
+
+def _check_mapped(leaves):
     if not all(isinstance(x, tede.Tensor) for x in leaves):
         raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {leaves}.")
     if not leaves:
@@ -253,7 +258,6 @@ def _unstack_pytree(xs):
         raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got shapes {shapes}.")
     if not shapes[0][0]:
         raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
-    return [_pytree.tree_unflatten(list(row), tree) for row in zip(*(x.unbind(0) for x in leaves))]
 
 
 def map(f, xs, *args):
@@ -262,9 +266,7 @@ def map(f, xs, *args):
         return below_functionalize(lambda functions, values: map(*functions, values[0], *values[1]), [f], (xs, args),
                                    "torch.map is {}ing the input!", "mutat")
     recorder, rows = current_recorder(), []
-    # What needs a gradient is noted row by row: the graph of a row says nothing of what its gradient takes.
-    needs_gradient = tede.is_grad_enabled() and any(isinstance(x, tede.Tensor) and x.requires_grad for x in _pytree.tree_leaves((xs, args)))
-    if recorder is not None and not needs_gradient and all(recorder.sees(x) for x in _pytree.tree_leaves(xs)):
+    if recorder is not None and all(recorder.sees(x) for x in _pytree.tree_leaves(xs)):
         return _recorded_map(recorder, f, xs, args)
     for x in _unstack_pytree(xs):
         row = f(x, *args)
@@ -278,16 +280,28 @@ def map(f, xs, *args):
 def _recorded_map(recorder, f, xs, args):
     leaves, rest = _pytree.tree_leaves(xs), _pytree.tree_leaves(args)
     with recorder.alone():
-        first = _unstack_pytree(xs)[0]
+        _check_mapped(leaves)
+        first = _pytree.tree_map(lambda x: x.select(0, 0), xs)
     example, tree = _pytree.tree_flatten((first, *args))
     flat, structure = _flat(f, tree)
     (graph,), inputs = recorder.graphs_of([flat], example)
     rest += inputs[len(example):]
-    with recorder.alone():
-        found = _run_map(graph, leaves, rest)
-    found = recorder.note(map_impl, {"body_graph": graph}, found,
-                          lambda graphs, node: (*graphs, [node(x) for x in leaves], [node(x) for x in rest]))
+    if tede.is_grad_enabled() and any(isinstance(x, tede.Tensor) and x.requires_grad for x in (*leaves, *rest)):
+        found = recorder.map_with_gradient(graph, len(leaves), *leaves, *rest)
+    else:
+        found = noted_map(recorder, graph, leaves, rest)
     return _pytree.tree_unflatten(list(found), structure[-1])
+
+
+def noted_map(recorder, graph, leaves, rest):
+    with recorder.alone():
+        if recorder.fake_mode is not None:          # one row shows what they all look like
+            row = graph(*(x.select(0, 0) for x in leaves), *rest)
+            found = tuple(None if y is None else y.new_empty((leaves[0].shape[0], *y.shape)) for y in row)
+        else:
+            found = _run_map(graph, leaves, rest)
+    return recorder.note(map_impl, {"body_graph": graph}, found,
+                         lambda graphs, node: (*graphs, [node(x) for x in leaves], [node(x) for x in rest]))
 
 
 def _run_map(graph, xs, args):

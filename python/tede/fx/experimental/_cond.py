@@ -1,6 +1,6 @@
-"""The gradient of a cond that is being noted in a graph."""
+"""The gradients of a cond and of a map that are being noted in a graph."""
 import tede
-from tede._higher_order_ops import cond, current_recorder, noted_cond
+from tede._higher_order_ops import cond, current_recorder, map, noted_cond, noted_map
 from tede.autograd import Function
 
 
@@ -32,3 +32,35 @@ class Cond(Function):
             return gradients
         found = iter(cond(pred, *(gradients_of(branch) for branch in ctx.graphs), (grads, *tensors)))
         return None, None, *(next(found) if i in wanted else None for i in range(len(ctx.tensors)))
+
+
+class MapRows(Function):
+    """map in a graph that is being made, whose gradient is the map of the rows' gradients; those of what all rows are given are summed."""
+
+    @staticmethod
+    def forward(ctx, graph, count, *inputs):
+        ctx.graph, ctx.count, ctx.tensors = graph, count, [isinstance(x, tede.Tensor) for x in inputs]
+        ctx.save_for_backward(*(x for x in inputs if isinstance(x, tede.Tensor)))
+        ctx.others = [x for x in inputs if not isinstance(x, tede.Tensor)]
+        return tuple(noted_map(current_recorder(), graph, inputs[:count], inputs[count:]))
+
+    @staticmethod
+    def backward(ctx, *grads):
+        saved, others, count = iter(ctx.saved_tensors), iter(ctx.others), ctx.count
+        inputs = [next(saved) if is_tensor else next(others) for is_tensor in ctx.tensors]
+        wanted = [i for i, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
+        given = [i for i, g in enumerate(grads) if g is not None]
+
+        def gradients(row, *args):
+            row_grads, xs = row
+            with tede.enable_grad():
+                leaves = [x.detach().requires_grad_(x.is_floating_point() or x.is_complex()) if isinstance(x, tede.Tensor) else x
+                          for x in (*xs, *args)]
+                made = ctx.graph(*leaves)
+                results = [(made[i], g) for i, g in zip(given, row_grads) if made[i].requires_grad]
+                found = tede.autograd.grad([y for y, _ in results], [leaves[i] for i in wanted], [g for _, g in results], allow_unused=True) \
+                    if results else [None] * len(wanted)
+            return tuple(tede.zeros_like(leaves[i]) if g is None else g.clone() for i, g in zip(wanted, found))
+        found = map(gradients, ([grads[i] for i in given], inputs[:count]), *inputs[count:])
+        found = {i: g if i < count else g.sum(0) for i, g in zip(wanted, found)}
+        return None, None, *(found.get(i) for i in range(len(inputs)))

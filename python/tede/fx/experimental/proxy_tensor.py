@@ -14,7 +14,7 @@ from tede._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from tede._sym import is_symbolic
 from tede._tags import Tag
 from tede.fx.experimental._symbol_nodes import Symbols
-from tede.fx.experimental._cond import Cond
+from tede.fx.experimental._cond import Cond, MapRows
 from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule
 from tede.fx.interpreter import Interpreter
@@ -49,7 +49,8 @@ class _Recorder(TorchDispatchMode):
     """Notes operators in a graph. Tensors are held until the end, so that an id, or an address, stands for one of
     them: what a node of autograd saved comes back as another tensor on the same elements."""
 
-    takes_control_flow, cond_with_gradient = True, staticmethod(Cond.apply)       # tede._higher_order_ops
+    takes_control_flow = True           # tede._higher_order_ops
+    cond_with_gradient, map_with_gradient = staticmethod(Cond.apply), staticmethod(MapRows.apply)
 
     def __init__(self, decompositions, values_are_errors=True, fake_mode=None):
         super().__init__()
