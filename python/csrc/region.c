@@ -12,6 +12,41 @@ static PyObject *end(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
     return td_region_end() ? td_py_raise() : Py_NewRef(Py_None);
 }
 
+/* The pending error has the other one, which it gets, as its context. */
+static void set_context(PyObject *kind, PyObject *value, PyObject *trace)
+{
+    PyObject *later, *of, *at;
+    PyErr_Fetch(&later, &of, &at);
+    PyErr_NormalizeException(&later, &of, &at);
+    PyErr_NormalizeException(&kind, &value, &trace);
+    if (trace)
+        PyException_SetTraceback(value, trace);
+    PyException_SetContext(of, value);          /* takes value */
+    Py_XDECREF(kind);
+    Py_XDECREF(trace);
+    PyErr_Restore(later, of, at);
+}
+
+static PyObject *call(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 3 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]))
+        return PyErr_Format(PyExc_TypeError, "_region_call() takes a function, a tuple and a dict");
+    if (td_region_begin())
+        return td_py_raise();
+    PyObject *result = PyObject_Call(args[0], args[1], args[2]), *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    const int status = td_region_end();
+    if (status) {
+        Py_CLEAR(result);
+        td_py_raise();
+    }
+    if (kind && status)
+        set_context(kind, value, trace);
+    else if (kind)
+        PyErr_Restore(kind, value, trace);
+    return result;
+}
+
 static PyObject *counts(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
     const td_region_stats s = td_region_counts();
@@ -31,6 +66,7 @@ static PyObject *set_slab(PyObject *Py_UNUSED(self), PyObject *args)
 static PyMethodDef methods[] = {
     {"_region_begin", begin, METH_NOARGS, "Record this thread's calls, and do them late."},
     {"_region_end", end, METH_NOARGS, "Do what is late."},
+    {"_region_call", (PyCFunction)(void (*)(void))call, METH_FASTCALL, "(function, args, kwargs): the function's result, its calls in a region."},
     {"_region_counts", counts, METH_NOARGS, "What regions have recorded since the process began."},
     {"_region_set_slab", set_slab, METH_VARARGS, "(bytes, least): what a part of joined calls takes, and what is worth joining; 0, 0: as at first."},
     {NULL},

@@ -68,20 +68,18 @@ def list_backends(exclude_tags=()):
 
 def in_region(function, fullgraph=False):
     """The function within a region."""
+    call = _C._region_call
+
     @functools.wraps(function)
     def compiled(*args, **kwargs):
-        if fullgraph:
-            from tede._region_report import Watch
-            with Watch(refuse=True):
-                return call(*args, **kwargs)
-        return call(*args, **kwargs)
+        return call(function, args, kwargs)
 
-    def call(*args, **kwargs):
-        _C._region_begin()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _C._region_end()
+    @functools.wraps(function)
+    def whole(*args, **kwargs):
+        from tede._region_report import Watch
+        with Watch(refuse=True):
+            return call(function, args, kwargs)
+    compiled = whole if fullgraph else compiled
     compiled._torchdynamo_orig_callable = function
     return compiled
 

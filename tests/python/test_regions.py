@@ -427,3 +427,12 @@ def test_transforms_and_modes():
         same(tede.compile(lambda x: (x @ x.t()) * 2)(x), (x @ x.t()) * 2)
     with tede.inference_mode():
         same(tede.compile(softmax)(x), softmax(x))
+
+
+def test_an_error_at_the_end_has_the_functions_own_as_context():
+    def fails():
+        _C._region_end()            # what the call is to end isn't there any more
+        raise KeyError("own")
+    with pytest.raises(RuntimeError, match="in no region") as raised:
+        tede.compile(fails)()
+    assert isinstance(raised.value.__context__, KeyError)
