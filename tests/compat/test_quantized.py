@@ -302,3 +302,10 @@ def test_sizes_that_are_loaded_are_within_the_storage():
     for axis in (1, 2, -1):
         with pytest.raises(RuntimeError, match="one for each index"):
             rebuild(storage, 0, (2, 4), (4, 1), (tede.per_channel_affine, scales, zeros, axis))
+
+
+def test_the_range_of_a_tensor_without_elements_in_memory_is_an_error():
+    packed = tede.ops.quantized.linear_prepack(tede.quantize_per_tensor(tede.ones(3, 2), 0.1, 0, tede.qint8), None)
+    for call in (lambda x: tede.quantize_per_tensor_dynamic(x, tede.quint8, False), lambda x: tede.ops.quantized.linear_dynamic(x, packed)):
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            call(tede.empty(3, 2, device="meta"))

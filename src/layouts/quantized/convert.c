@@ -191,9 +191,10 @@ td_tensor *td_op_quantize_per_tensor_dynamic(td_tensor *self, td_dtype dtype, bo
     float least = 0, most = 0;
     if (self->numel) {
         TD_AUTO td_tensor *low = td_amin(self, 0, NULL, false), *high = td_amax(self, 0, NULL, false);
-        if (!low || !high)
+        td_scalar from, to;         /* read so that a tensor without elements, on meta or while a program is recorded, is an error */
+        if (!low || !high || td_tensor_item(low, &from) || td_tensor_item(high, &to))
             return NULL;
-        least = *(const float *)low->data, most = *(const float *)high->data;
+        least = (float)from.d, most = (float)to.d;
     } else {
         return td_fail(TD_E_RUNTIME, "x_contig.numel() > 0 is expected: a tensor without elements has no range");
     }
