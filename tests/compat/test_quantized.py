@@ -309,3 +309,6 @@ def test_the_range_of_a_tensor_without_elements_in_memory_is_an_error():
     for call in (lambda x: tede.quantize_per_tensor_dynamic(x, tede.quint8, False), lambda x: tede.ops.quantized.linear_dynamic(x, packed)):
         with pytest.raises((RuntimeError, NotImplementedError)):
             call(tede.empty(3, 2, device="meta"))
+    scales, zeros = tede.ones(3, device="meta"), tede.zeros(3, dtype=tede.int64, device="meta")
+    with pytest.raises(NotImplementedError, match="are on meta"):
+        tede.quantize_per_channel(tede.empty(3, 2, device="meta"), scales, zeros, 0, tede.quint8)

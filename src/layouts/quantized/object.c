@@ -200,6 +200,8 @@ static td_tensor *kept(td_tensor *x, td_dtype dtype)
 
 td_quantizer *td_quantizer_per_channel(td_tensor *scales, td_tensor *zero_points, int axis)
 {
+    if ((scales && scales->device.type == TD_META) || (zero_points && zero_points->device.type == TD_META))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "scales and zero points of channels must have elements: they are on meta");
     td_quantizer *q = td_mem_alloc(sizeof *q);
     if (!q)
         return NULL;
