@@ -2355,6 +2355,8 @@ TD_API td_tensor *td_quantize_per_channel(td_tensor *self, td_tensor *scales, td
 TD_API td_tensor *td_dequantize_self(td_tensor *self);
 /* dequantize with one rounding. */
 TD_API td_tensor *td__dequantize_fused(td_tensor *self);
+/* What an operator has computed from quantized operands, quantized; rounded before the zero point is added, where quantize_per_tensor rounds the sum. */
+TD_API td_tensor *td__quantize_again(td_tensor *self, double scale, int64_t zero_point, td_dtype dtype);
 /* The memory of integers as a quantized tensor, with another's scales and zero points. */
 TD_API td_tensor *td__quantized_over(td_tensor *self, td_tensor *like);
 /* Each of the tensors dequantized. */

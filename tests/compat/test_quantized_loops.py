@@ -30,11 +30,13 @@ def numbers(*shape):
 
 
 def integers(x, dtype, scale, zero):
-    """What convert.c says of an integer, in exact numbers; scale and zero broadcast."""
+    """The nearest integers, with the zero point added before: by one fused step from one scale to bytes. scale and zero broadcast."""
     with np.errstate(all='ignore'):
-        shifted = x * (np.float32(1) / np.asarray(scale, 'f4'))
+        inverse, zero = np.float32(1) / np.asarray(scale, 'f4'), np.asarray(zero, 'f4')
+        fused = not inverse.ndim and dtype != 'qint32'
+        shifted = (x.astype('f8') * inverse.astype('f8') + zero).astype('f4') if fused else x * inverse + zero
         near = np.where(shifted < 2147483520, np.maximum(np.rint(shifted.astype('f8')), -2**31), 2**31 - 1)
-    return np.clip(near.astype('i8') + zero, *RANGES[dtype])
+    return np.clip(near.astype('i8'), *RANGES[dtype])
 
 
 def floats(q, scale, zero):
@@ -79,7 +81,7 @@ def test_what_no_integer_is_near_gets_the_end_of_the_range(dtype):
     for scale, zero in ((1, 0), (1, 100), (0.5, 3), (1e-30, 1), (1e30, 1)):
         check(tede.quantize_per_tensor(tede.from_numpy(x), scale, zero, getattr(tede, dtype)), x, dtype, scale, zero)
         scales, zeros = tede.full((x.size,), scale, dtype=tede.float64), tede.full((x.size,), zero)
-        check(tede.quantize_per_channel(tede.from_numpy(x), scales, zeros, 0, getattr(tede, dtype)), x, dtype, scale, zero)
+        check(tede.quantize_per_channel(tede.from_numpy(x), scales, zeros, 0, getattr(tede, dtype)), x, dtype, scales.numpy(), zeros.numpy())
 
 
 @pytest.mark.parametrize('zero', (2**20, -2**20, 2**20 + 1, -2**25 - 1, 2**33, -2**33 - 1, -2**40, 2**62))
@@ -93,7 +95,7 @@ def test_zero_points_far_beyond_the_dtype(dtype, zero):
     made = tede._make_per_channel_quantized_tensor(of, tede.full((100,), 0.5, dtype=tede.float64), tede.full((100,), zero), 0)
     np.testing.assert_array_equal(made.dequantize().numpy(), floats(q, 0.5, zero))
     x = np.array([0, -zero, 1e30, -1e30], 'f4')
-    bits = integers(x, 'quint8', 1, zero) & 15
+    bits = np.clip(np.clip(np.rint(x), -2**31, 2**31).astype('i8') + zero, 0, 255) & 15
     assert tede.quantize_per_tensor(tede.from_numpy(x), 1, zero, tede.quint4x2).int_repr().tolist() == [bits[0] | bits[1] << 4, bits[2] | bits[3] << 4]
 
 

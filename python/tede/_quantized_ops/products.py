@@ -175,7 +175,7 @@ def _then(X, packed, scale, zero_point, function):
     """A function of what the layer gives, quantized once."""
     check_quantized("linear", X)
     _check_linear("linear", X, packed)
-    return functions["quantize_per_tensor"](function(_floats(X, packed)), scale, zero_point, X.dtype)
+    return operators["_quantize_again"](function(_floats(X, packed)), scale, zero_point, X.dtype)
 
 
 @operator(f"linear_leaky_relu(Tensor X, {_PACKED}, float Y_scale_i, int Y_zero_point_i, float negative_slope) -> Tensor Y")

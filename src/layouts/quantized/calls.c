@@ -28,7 +28,7 @@ static td_tensor *enter(td_tensor *x, const td_tensor *first, pattern p, bool wr
     if (!td_is_quantized(x)) {
         if (p > NUMBERS || x->dtype != TD_F32 || written)
             return td_ref(x);
-        TD_AUTO td_tensor *quantized = td_quantized_from(x, td_quantizer_of(first), (td_dtype)first->dtype);
+        TD_AUTO td_tensor *quantized = td_requantized_from(x, td_quantizer_of(first), (td_dtype)first->dtype);
         return td_quantized_integers(quantized);
     }
     if (p > NUMBERS)
@@ -57,11 +57,11 @@ static td_tensor *leave(td_tensor *x, const td_tensor *first, pattern p)
         return td_quantized_over(integers, td_quantizer_of(first));
     }
     if (p == COMPUTED || p == FUSED)
-        return td_quantized_from(made, td_quantizer_of(first), (td_dtype)first->dtype);
+        return td_requantized_from(made, td_quantizer_of(first), (td_dtype)first->dtype);
     const int64_t least = td_quantized_least(first->dtype), range = td_quantized_most(first->dtype) - least + 1;
     TD_AUTO_QUANTIZER td_quantizer *q = p == UNIT ? td_quantizer_per_tensor(1. / (double)range, first->dtype == TD_QI32 ? 0 : least)
                                                   : td_quantizer_per_tensor(2. / (double)range, least ? 0 : range / 2);
-    return td_quantized_from(made, q, (td_dtype)first->dtype);
+    return td_requantized_from(made, q, (td_dtype)first->dtype);
 }
 
 /* Forms in place and with out= of a pattern that makes new tensors store what the functional form makes. */

@@ -94,7 +94,8 @@ static td_tensor *along(const td_tensor *x, int axis, td_tensor *channels)
     return row ? td_expand(row, x->ndim, x->sizes) : NULL;
 }
 
-static int convert(td_tensor *to, td_tensor *from, const td_quantizer *q, bool quantizes)
+/* `again`: numbers that were integers. */
+static int convert(td_tensor *to, td_tensor *from, const td_quantizer *q, bool quantizes, bool again)
 {
     const int integers = quantizes ? to->dtype : from->dtype, row = td_loops_row(integers);
     const td_affine_loops *here = td_affine_loops_here();
@@ -103,7 +104,7 @@ static int convert(td_tensor *to, td_tensor *from, const td_quantizer *q, bool q
     if (q->scheme == TD_PER_TENSOR_AFFINE) {
         const td_affine a = td_affine_of(q->scale, q->zero_point);
         return td_iterate(1, 1, (td_tensor *[]){to, from}, (td_dtype[]){(td_dtype)to->dtype, (td_dtype)from->dtype},
-                          near ? (quantizes ? here->quantize : here->dequantize)[row] : far, &a, 2);
+                          near ? (!quantizes ? here->dequantize : again ? here->requantize : here->quantize)[row] : far, &a, 2);
     }
     if (q->axis < 0 || q->axis >= from->ndim)
         return td_error(TD_E_RUNTIME, "Channel axis out of range in per channel affine dequantization. Got:%d Expected: [0, %d)", q->axis, from->ndim);
@@ -122,13 +123,16 @@ int64_t td_quantized_number(const td_quantizer *q, int dtype, double value)
     return QUANTIZE((float)value, 1.f / (float)q->scale, q->zero_point, td_quantized_least(dtype), td_quantized_most(dtype));
 }
 
-td_tensor *td_quantized_from(td_tensor *x, const td_quantizer *q, td_dtype dtype)
+static td_tensor *from_numbers(td_tensor *x, const td_quantizer *q, td_dtype dtype, bool again)
 {
     TD_AUTO td_tensor *integers = x && q ? td_empty_like(x, td_integers_of(dtype), TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE) : NULL;
-    if (!integers || convert(integers, x, q, true))
+    if (!integers || convert(integers, x, q, true, again))
         return NULL;
     return td_quantized_each(dtype) > 1 ? td_quantized_packed(integers, q, dtype) : td_quantized_over(integers, q);
 }
+
+td_tensor *td_quantized_from(td_tensor *x, const td_quantizer *q, td_dtype dtype) { return from_numbers(x, q, dtype, false); }
+td_tensor *td_requantized_from(td_tensor *x, const td_quantizer *q, td_dtype dtype) { return from_numbers(x, q, dtype, true); }
 
 /* The integers, an element each: x's memory, or of a few bits new memory. */
 static td_tensor *each_of(td_tensor *x) { return td_quantized_each(x->dtype) > 1 ? td_quantized_unpacked(x) : td_quantized_integers(x); }
@@ -151,12 +155,20 @@ static int check_zero_point(const char *of, int64_t zero_point, td_dtype dtype)
     return zero_point >= td_quantized_least(dtype) ? 0 : td_error(TD_E_RUNTIME, "%s zero_point %" PRId64 " is below lower bound.", of, zero_point);
 }
 
-td_tensor *td_op_quantize_per_tensor(td_tensor *self, double scale, int64_t zero_point, td_dtype dtype)
+static td_tensor *per_tensor(td_tensor *self, double scale, int64_t zero_point, td_dtype dtype, bool again)
 {
     if (check_floats(self, dtype) || check_zero_point("quantize_tensor_per_tensor_affine", zero_point, dtype))
         return NULL;
     TD_AUTO_QUANTIZER td_quantizer *q = td_quantizer_per_tensor(scale, zero_point);
-    return td_quantized_from(self, q, dtype);
+    return from_numbers(self, q, dtype, again);
+}
+td_tensor *td_op_quantize_per_tensor(td_tensor *self, double scale, int64_t zero_point, td_dtype dtype)
+{
+    return per_tensor(self, scale, zero_point, dtype, false);
+}
+td_tensor *td_op__quantize_again(td_tensor *self, double scale, int64_t zero_point, td_dtype dtype)
+{
+    return per_tensor(self, scale, zero_point, dtype, true);
 }
 
 /* The one number of a tensor. */
@@ -235,7 +247,7 @@ td_tensor *td_quantized_dequantize_self(td_tensor *self)
 {
     TD_AUTO td_tensor *integers = each_of(self);
     TD_AUTO td_tensor *numbers = integers ? td_empty_like(integers, TD_F32, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE) : NULL;
-    return !numbers || convert(numbers, integers, td_quantizer_of(self), false) ? NULL : td_ref(numbers);
+    return !numbers || convert(numbers, integers, td_quantizer_of(self), false, false) ? NULL : td_ref(numbers);
 }
 td_tensor *td_op__quantized_over(td_tensor *self, td_tensor *like) { return td_layout_refuse("_quantized_over", like == TD_NONE ? self : like); }
 td_tensor *td_quantized__quantized_over(td_tensor *self, td_tensor *like)

@@ -127,7 +127,7 @@ td_tensor *td_quantized_cat(int64_t n, td_tensor *const *tensors, int64_t dim)
             break;
         }
         TD_AUTO td_tensor *numbers = td_quantizers_agree(td_quantizer_of(x), td_quantizer_of(first)) ? NULL : td_dequantize_self(x);
-        TD_AUTO td_tensor *anew = numbers ? td_quantized_from(numbers, td_quantizer_of(first), (td_dtype)x->dtype) : td_ref(x);
+        TD_AUTO td_tensor *anew = numbers ? td_requantized_from(numbers, td_quantizer_of(first), (td_dtype)x->dtype) : td_ref(x);
         if (!(integers[done] = td_quantized_integers(anew)))
             break;
     }

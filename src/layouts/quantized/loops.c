@@ -29,6 +29,12 @@ INLINE int32_t kept_32(float x, double zero)
 /* What differs between bytes and 32 bits: an integer of x, which is scaled, a number of an integer, and zero points of channels. */
 #define INTEGER_BYTE(x, zero, least, most)  (kept(x, (float)((least) - (zero)), (float)((most) - (zero))) + (int32_t)(zero))
 #define INTEGER_WIDE(x, zero, least, most)  kept_32(x, (double)(zero))
+/* The same where the zero point is added before, in floats, so that a tie goes to an even integer: what PyTorch's quantize_per_channel does, and
+ * quantize_per_tensor, there to bytes by one fused step. */
+#define SCALED_BYTE(x, inverse, zero, least, most) kept(__builtin_fmaf(x, inverse, (float)(zero)), (least), (most))
+#define SCALED_WIDE(x, inverse, zero, least, most) MOVED_WIDE((x) * (inverse), zero, least, most)
+#define MOVED_BYTE(x, zero, least, most)    kept((x) + (float)(zero), (least), (most))
+#define MOVED_WIDE(x, zero, least, most)    kept_32((x) + (float)(zero), 0)
 #define CENTERED_BYTE(q, zero) ((float)(q) - (float)(zero))
 #define CENTERED_WIDE(q, zero) (float)((double)(q) - (double)(zero))
 
@@ -36,7 +42,7 @@ INLINE int32_t kept_32(float x, double zero)
 #define ZERO_WIDE double
 
 #define BODIES(name, T, SIZE, least, most)                                                              \
-    INLINE void quantize_##name(int64_t n, char *const *ptrs, const void *params)                       \
+    INLINE void requantize_##name(int64_t n, char *const *ptrs, const void *params)                     \
     {                                                                                                   \
         const td_affine a = *(const td_affine *)params;                                                 \
         T *to = (T *)ptrs[0];                                                                           \
@@ -44,6 +50,15 @@ INLINE int32_t kept_32(float x, double zero)
         _Pragma("omp simd")                                                                             \
         for (int64_t i = 0; i < n; i++)                                                                 \
             to[i] = (T)INTEGER_##SIZE(x[i] * a.inverse, a.zero_point, least, most);                     \
+    }                                                                                                   \
+    INLINE void quantize_##name(int64_t n, char *const *ptrs, const void *params)                       \
+    {                                                                                                   \
+        const td_affine a = *(const td_affine *)params;                                                 \
+        T *to = (T *)ptrs[0];                                                                           \
+        const float *x = (const float *)ptrs[1];                                                        \
+        _Pragma("omp simd")                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                                 \
+            to[i] = (T)SCALED_##SIZE(x[i], a.inverse, a.zero_point, least, most);                       \
     }                                                                                                   \
     INLINE void quantize_channels_##name(int64_t n, char *const *ptrs, const void *params)              \
     {                                                                                                   \
@@ -53,7 +68,7 @@ INLINE int32_t kept_32(float x, double zero)
         const ZERO_##SIZE *zero = (const ZERO_##SIZE *)ptrs[3];                                                   \
         _Pragma("omp simd")                                                                             \
         for (int64_t i = 0; i < n; i++)                                                                 \
-            to[i] = (T)INTEGER_##SIZE(x[i] * inverse[i], zero[i], least, most);                         \
+            to[i] = (T)MOVED_##SIZE(x[i] * inverse[i], zero[i], least, most);                           \
     }                                                                                                   \
     INLINE void dequantize_##name(int64_t n, char *const *ptrs, const void *params)                     \
     {                                                                                                   \
@@ -124,10 +139,10 @@ BODIES(i32, int32_t, WIDE, INT32_MIN, INT32_MAX)
     FOR_LEVEL(body, i8, level, target) FOR_LEVEL(body, u8, level, target) FOR_LEVEL(body, i32, level, target)
 #define ROWS(body, level) .body = {body##_i8_##level, body##_u8_##level, body##_i32_##level}
 #define LEVEL(level, target)                                                                            \
-    FOR_ROWS(quantize, level, target) FOR_ROWS(quantize_channels, level, target)                        \
+    FOR_ROWS(quantize, level, target) FOR_ROWS(requantize, level, target) FOR_ROWS(quantize_channels, level, target) \
     FOR_ROWS(dequantize, level, target) FOR_ROWS(dequantize_channels, level, target)                    \
     FOR_ROWS(fused, level, target) FOR_ROWS(add, level, target) FOR_ROWS(multiply, level, target)       \
-    static const td_affine_loops loops_##level = {ROWS(quantize, level), ROWS(quantize_channels, level), ROWS(dequantize, level), \
+    static const td_affine_loops loops_##level = {ROWS(quantize, level), ROWS(requantize, level), ROWS(quantize_channels, level), ROWS(dequantize, level), \
                                                   ROWS(dequantize_channels, level), ROWS(fused, level), ROWS(add, level), ROWS(multiply, level)};
 LEVEL(any, )
 #ifdef TD_FOR_V4

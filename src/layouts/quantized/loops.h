@@ -31,7 +31,8 @@ static inline int td_loops_row(int integers) { return integers == TD_I8 ? TD_LOO
 /* The dtype in which loops take zero points of channels. */
 static inline td_dtype td_loops_zeros(int integers) { return integers == TD_I32 ? TD_F64 : TD_F32; }
 typedef struct td_affine_loops {
-    td_loop *quantize[TD_LOOPS_ROWS];               /* result, floats; td_affine */
+    td_loop *quantize[TD_LOOPS_ROWS];               /* result, floats; td_affine: the number is rounded with its zero point */
+    td_loop *requantize[TD_LOOPS_ROWS];             /* the same, rounded before, as operators do that compute with integers */
     td_loop *quantize_channels[TD_LOOPS_ROWS];      /* result, floats, inverse scales as floats, zero points: td_loops_zeros() */
     td_loop *dequantize[TD_LOOPS_ROWS];             /* result, integers; td_affine */
     td_loop *dequantize_channels[TD_LOOPS_ROWS];    /* result, integers, scales as floats, zero points: td_loops_zeros() */

@@ -68,6 +68,8 @@ void       td_quantized_take(td_tensor *x, const td_quantizer *q);
 int64_t    td_quantized_number(const td_quantizer *q, int dtype, double value);
 /* A float32 tensor quantized: per channel the axis must be one of x's. */
 td_tensor *td_quantized_from(td_tensor *x, const td_quantizer *q, td_dtype dtype);
+/* The same of numbers that an operator has made of integers: a tie is even without the zero point, as in PyTorch's operators. */
+td_tensor *td_requantized_from(td_tensor *x, const td_quantizer *q, td_dtype dtype);
 /* 0, or -1 with the error of PyTorch's assertion, where one pair for the whole tensor is needed. */
 int        td_check_per_tensor(const td_tensor *x);
 /* Runs an operator by a pattern of calls.c. */
