@@ -126,6 +126,9 @@ fuzz-sizes: $(SANITIZED)/package  ## every operator with integers and tensors th
 fuzz-programs: build  ## random programs beside PyTorch; ARGS="--seed 1 --programs 20000"
 	OMP_NUM_THREADS=1 $(BIN)/python tools/fuzz_programs.py $(ARGS)
 
+fuzz-regions: build  ## random programs as they are and within a region; ARGS="--seed 1 --programs 2000"
+	OMP_NUM_THREADS=1 $(BIN)/python tools/fuzz_regions.py $(ARGS)
+
 fuzz-python: $(SANITIZED)/package  ## every Python function with objects of all kinds, and changed checkpoints, under the sanitizers; ARGS="--sample 10", CHECKPOINTS="--calls 100"
 	$(SANITIZED_PYTHON) tools/fuzz_python.py $(ARGS)
 	$(SANITIZED_PYTHON) tools/fuzz_checkpoints.py $(CHECKPOINTS)

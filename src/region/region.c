@@ -121,15 +121,15 @@ static td_tensor *make(int ndim, const int64_t *sizes, const int64_t *strides, t
 
 int td_late_fill_in(td_storage *s)
 {
-    char *data = s->data;
-    if (s->nbytes && !(data = td_mem_alloc(s->nbytes)))
+    char *data = s->nbytes ? td_mem_alloc(s->nbytes) : NULL;
+    if (s->nbytes && !data)
         return -1;
     for (td_late_head *h = ((td_late_storage *)s->context)->heads; h; h = h->next)
         if (h->x->storage == s) {
             h->x->data = (char *)((intptr_t)h->x->data - (intptr_t)s->data + (intptr_t)data);
             h->x->keys &= ~TD_KEYSET(TD_LATE);
         }
-    s->data = s->nbytes ? data : NULL;
+    s->data = data;
     s->capacity = s->nbytes;
     s->flags = 0;
     s->context = NULL;
@@ -338,9 +338,10 @@ static int record_other(const td_op *op, td_keyset keys, const td_value *argumen
     /* What writes may write what a late call reads; a call that neither reads what is late nor writes leaves the others late. */
     if ((late || writes(op)) && (region_now ? settle(NULL) : refuse_late(op, arguments)))
         return -1;
-    const td_keyset exclude = td_masks_now.exclude;
-    td_masks_now.exclude |= TD_KEYSET(TD_LATE);
-    const int status = td_op_call_keys(op, keys & ~TD_KEYSET(TD_LATE), arguments, results);
+    const td_keyset exclude = td_pause_region();
+    keys &= ~TD_KEYSET(TD_LATE);
+    const td_kernel kernel = td_pick(op, &keys);        /* whoever called this one counts what it writes */
+    const int status = !kernel ? -1 : op->unbox ? op->unbox(kernel, keys, arguments, results) : td_call_boxed(op, keys, arguments, results);
     td_masks_now.exclude = exclude;
     return status;
 }

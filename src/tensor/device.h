@@ -2,6 +2,7 @@
 #ifndef TD_TENSOR_DEVICE_H
 #define TD_TENSOR_DEVICE_H
 #include "device/device.h"
+#include "tensor/late.h"
 #include "tensor/tensor.h"
 
 /* Computes on the CPU for a device: f on copies of what lies there; what is written to out's copy goes to `out`.  It is counted as a
@@ -16,8 +17,11 @@ int        td_copy_across(td_tensor *dst, td_tensor *src);
 int        td_copy_late(td_tensor *dst, td_tensor *src);
 /* A tensor on the CPU with x's elements and strides, in new memory. */
 td_tensor *td_host_copy(td_tensor *x);
-/* The same of what lies on a device from outside; else x itself, with another reference.  NULL for NULL. */
-static inline td_tensor *td_on_host(td_tensor *x) { return x && td_is_outside(x->device) ? td_host_copy(x) : x ? td_tensor_retain(x) : NULL; }
+/* The same of what lies on a device from outside; else x itself, with another reference, with elements to be read.  NULL for NULL. */
+static inline td_tensor *td_on_host(td_tensor *x)
+{
+    return !x || td_settle(x) ? NULL : td_is_outside(x->device) ? td_host_copy(x) : td_tensor_retain(x);
+}
 /* A tensor on `device` with the elements of x, which is on the CPU, in x's order of dimensions. */
 td_tensor *td_device_copy(td_tensor *x, td_device device);
 

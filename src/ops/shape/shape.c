@@ -600,7 +600,7 @@ static int add_strided(td_tensor *flat, int64_t offset, td_tensor *grad, const i
     if (!grad->numel || flat->device.type == TD_META)
         return 0;
     if (flat->device.type == TD_CPU)
-        return add_at(flat, offset, grad, strides, 0, 0);
+        return td_settle(grad) || td_settle(flat) ? -1 : add_at(flat, offset, grad, strides, 0, 0);
     TD_AUTO td_tensor *numbers = td_arange(td_int(flat->numel), TD_I64, flat->device);
     TD_AUTO td_tensor *seen = numbers ? td_as_strided(numbers, grad->ndim, grad->sizes, grad->ndim, strides, &offset) : NULL;
     TD_AUTO td_tensor *index = seen ? td_reshape(seen, 1, &grad->numel) : NULL, *from = td_reshape(grad, 1, &grad->numel);

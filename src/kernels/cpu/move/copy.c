@@ -450,7 +450,7 @@ td_tensor *td_as_contiguous(td_tensor *x, td_dtype dtype)
     if (!x)
         return NULL;
     if (x->flags & TD_FLAG_CONTIGUOUS && !(x->keys & (of_bits | TD_KEYSET(TD_KEY_UNALIGNED))) && x->dtype == (int8_t)dtype)
-        return td_tensor_retain(x);
+        return td_settle(x) ? NULL : td_tensor_retain(x);        /* whoever wants elements side by side reads them */
     if (TD_UNLIKELY(td_strict_views)) {
         td_shape_text sizes, strides;
         return td_fail(TD_E_RUNTIME, "a kernel would copy its operand of shape %s, strides %s and dtype %s to a contiguous one of %s, "
