@@ -508,8 +508,7 @@ static char *str_as(td_tensor *x, const char *prefix, const char *contents)
         td_tensor_release(shown);
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"_local_scalar_dense_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)x->dtype));
     }
-    if (!shown || (!contents && !meta && td_settle(shown))) {
-        td_tensor_release(shown);
+    if (!shown) {
         free(suffixes);
         return NULL;
     }

@@ -41,25 +41,21 @@ INLINE int32_t kept_32(float x, double zero)
 #define ZERO_BYTE float
 #define ZERO_WIDE double
 
+/* x[i], with the one scale and zero point of a, as an integer. */
+#define TO_INTEGERS(function, T, integer)                                                               \
+    INLINE void function(int64_t n, char *const *ptrs, const void *params)                              \
+    {                                                                                                   \
+        const td_affine a = *(const td_affine *)params;                                                 \
+        T *to = (T *)ptrs[0];                                                                           \
+        const float *x = (const float *)ptrs[1];                                                        \
+        _Pragma("omp simd")                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                                 \
+            to[i] = (T)(integer);                                                                       \
+    }
+
 #define BODIES(name, T, SIZE, least, most)                                                              \
-    INLINE void requantize_##name(int64_t n, char *const *ptrs, const void *params)                     \
-    {                                                                                                   \
-        const td_affine a = *(const td_affine *)params;                                                 \
-        T *to = (T *)ptrs[0];                                                                           \
-        const float *x = (const float *)ptrs[1];                                                        \
-        _Pragma("omp simd")                                                                             \
-        for (int64_t i = 0; i < n; i++)                                                                 \
-            to[i] = (T)INTEGER_##SIZE(x[i] * a.inverse, a.zero_point, least, most);                     \
-    }                                                                                                   \
-    INLINE void quantize_##name(int64_t n, char *const *ptrs, const void *params)                       \
-    {                                                                                                   \
-        const td_affine a = *(const td_affine *)params;                                                 \
-        T *to = (T *)ptrs[0];                                                                           \
-        const float *x = (const float *)ptrs[1];                                                        \
-        _Pragma("omp simd")                                                                             \
-        for (int64_t i = 0; i < n; i++)                                                                 \
-            to[i] = (T)SCALED_##SIZE(x[i], a.inverse, a.zero_point, least, most);                       \
-    }                                                                                                   \
+    TO_INTEGERS(requantize_##name, T, INTEGER_##SIZE(x[i] * a.inverse, a.zero_point, least, most))      \
+    TO_INTEGERS(quantize_##name, T, SCALED_##SIZE(x[i], a.inverse, a.zero_point, least, most))          \
     INLINE void quantize_channels_##name(int64_t n, char *const *ptrs, const void *params)              \
     {                                                                                                   \
         (void)params;                                                                                   \

@@ -1,6 +1,6 @@
 """start_processes: copies of a function or a command, each with its arguments, variables and log files.
 
-    context = start_processes("trainer", train, args={0: (0.1,), 1: (0.2,)}, envs={0: {"RANK": "0"}, 1: {"RANK": "1"}}, logs_specs=DefaultLogsSpecs("/tmp/logs"))
+    context = start_processes("trainer", train, args={0: (0.1,), 1: (0.2,)}, envs={0: {"RANK": "0"}, 1: {"RANK": "1"}}, logs_specs=DefaultLogsSpecs("logs"))
     result = context.wait()                 # .return_values, or .failures after all others have been ended
 """
 from tede.distributed.elastic.multiprocessing.api import (
