@@ -10,19 +10,12 @@ from tede.ao.ns import _numeric_suite as ns
 from tede.ao.quantization import _correct_bias, _equalize
 
 torch = pytest.importorskip("torch")
+from quantized_pairs import here, numbers  # noqa: E402
 import torch.ao.ns._numeric_suite as their_ns  # noqa: E402
 from torch.ao import quantization as TQ  # noqa: E402
 from torch.ao.quantization import _equalize as their_equalize  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-def numbers(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
-
-def here(x):
-    return tede.tensor(x.detach().numpy())
 
 
 @functools.cache

@@ -5,18 +5,11 @@ from tede.ao import quantization as Q
 from tede.ao.quantization._learnable_fake_quantize import _LearnableFakeQuantize
 
 torch = pytest.importorskip("torch")
+from quantized_pairs import here, numbers  # noqa: E402
 from torch.ao import quantization as TQ  # noqa: E402
 from torch.ao.quantization import _learnable_fake_quantize as theirs  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-def numbers(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
-
-def here(x):
-    return tede.tensor(x.detach().numpy())
 
 
 def close(mine, expected):

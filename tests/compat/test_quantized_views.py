@@ -3,21 +3,10 @@ import pytest
 import tede
 
 torch = pytest.importorskip("torch")
+from quantized_pairs import here, numbers, pair  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 mine, theirs = tede.ops.quantized, torch.ops.quantized
 F = tede.nn.functional
-
-
-def numbers(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
-
-def here(x):
-    return tede.tensor(x.numpy())
-
-
-def pair(x, scale, zero, dtype="quint8"):
-    return tede.quantize_per_tensor(here(x), scale, zero, getattr(tede, dtype)), torch.quantize_per_tensor(x, scale, zero, getattr(torch, dtype))
 
 
 def same(a, b, steps=0):
