@@ -80,6 +80,8 @@ def test_helpers_called_by_name_refuse_what_does_not_fit():
         'numbers for 1 dimensions': lambda: aten.pad_taken_back(r(3), [0] * 400),
         'dim is empty': lambda: aten.fft_r2c_backward(r(1), [], 0, True, [1]),
         'shape of the operand': lambda: aten.fft_r2c_backward(r(3, 2), [0], 0, True, [3]),
+        'fft_r2c_backward: a gradient without dimensions': lambda: aten.fft_r2c_backward(r([]), [0], 0, True, []),
+        'fft_c2r_backward: a gradient without dimensions': lambda: aten.fft_c2r_backward(r([]), [-1], 0),
         'num groups to be greater than 0': lambda: aten.group_norm_grad(r(2, 4), None, None, r(2, 4), r(2, 2), r(2, 2), None, 2, 4, 1, 0, 1e-5,
                                                                             [True] * 3),
         'no batch of groups': lambda: aten.group_norm_tangent(r(4), None, r(3), r(4, 3), r(4), r(4), r(2), -2 ** 62, 2, 2, 0, 0.0),

@@ -141,10 +141,15 @@ static td_tensor *resized(td_tensor *x, int64_t dim, int64_t size)
     return td_constant_pad_nd(x, after + 1, pad, td_int(0));
 }
 
-/* The last of the transformed dimensions; the derivatives take it from `dim`, having no other operand to read it from. */
+/* The last of the transformed dimensions; the derivatives take it from `dim`, having no other operand to read it from. A
+ * tensor without dimensions has none, though it takes -1 and 0 for one elsewhere: no transform gives such a gradient. */
 static int last_dim(const char *op, const td_tensor *grad, int64_t n_dim, const int64_t *dim)
 {
-    return n_dim > 0 ? td_wrap_dim(dim[n_dim - 1], grad->ndim) : td_error(TD_E_RUNTIME, "%s: dim is empty", op);
+    if (n_dim < 1)
+        return td_error(TD_E_RUNTIME, "%s: dim is empty", op);
+    if (!grad->ndim)
+        return td_error(TD_E_RUNTIME, "%s: a gradient without dimensions has none to transform", op);
+    return td_wrap_dim(dim[n_dim - 1], grad->ndim);
 }
 /* The gradient of a linear map is its adjoint's product with grad; that of the transform is the inverse without its 1/n, so
  * the same normalization serves. What a onesided result left out got no gradient: zeros. The operand was real, so the real
