@@ -1,6 +1,9 @@
-"""Tests that press Ctrl-C need it to be heard: a shell starts what runs in its background deaf to it, children included."""
+"""What holds for all tests: Ctrl-C, which some press, and --compared, which leaves out what has no need of PyTorch."""
+import functools
+import re
 import signal
 
+# A shell starts what runs in its background deaf to Ctrl-C, children included.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -10,3 +13,26 @@ try:
     workermanage.NodeManager.EXIT_TIMEOUT = 300
 except ImportError:
     pass
+
+
+def pytest_addoption(parser):
+    parser.addoption("--compared", action="store_true", help="only what compares with PyTorch: the rest has run without it, to the same result")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--compared"):
+        compared = [item for item in items if _compares(item)]
+        config.hook.pytest_deselected(items=[item for item in items if not _compares(item)])
+        items[:] = compared
+
+
+def _compares(item):
+    """Whether a test has another result beside PyTorch: not the half that runs on tede alone, nor a file that never names torch."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    libraries = [getattr(params[name], "__name__", params[name]) for name in ("lib", "library") if name in params]
+    return libraries != ["tede"] and (libraries == ["torch"] or _names_torch(item.path))
+
+
+@functools.cache
+def _names_torch(path):
+    return path.parent.name == "sweep" or bool(re.search(r"\btorch\b|\bboth\b|\bLIBRARIES\b", path.read_text()))
