@@ -82,13 +82,13 @@ bool td_cpu_multiplies_bytes(void)
 }
 
 /* The kernel makes room for the tiles of those threads alone whose process has asked for it; it refuses where a thread's stack for signals is
- * too small for them. */
+ * too small for them.  No level has them: where one is forced, they aren't used. */
 static bool tiles;
 static int look_for_tiles(void)
 {
-    enum { TILES = 3 << 17, TILE_DATA = 18, REQUEST = 0x1023, WANTED = 3 << 24 };     /* XCR0; arch_prctl: ARCH_REQ_XCOMP_PERM; CPUID.7.0:EDX */
+    enum { TILES = 3 << 17, TILE_DATA = 18, REQUEST = 0x1023, WANTED = 3 << 24 | 1 << 22 };     /* XCR0; arch_prctl: ARCH_REQ_XCOMP_PERM; CPUID.7.0:EDX */
     unsigned a, b, c, d;
-    tiles = __get_cpuid_count(7, 0, &a, &b, &c, &d) && all(d, WANTED) && (enabled_state() & TILES) == TILES;
+    tiles = !getenv("TEDE_CPU") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && all(d, WANTED) && (enabled_state() & TILES) == TILES;
 #if defined(__linux__)
     tiles = tiles && syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
 #else

@@ -293,6 +293,6 @@ for channels, outputs, kernel, size, stride, padding, dilation in WINDOWS:
     made.update(bytes(ops.quantized.conv2d(x, apart, 99., 90).int_repr().flatten().tolist()))
 print(made.hexdigest())
 """
-    results = {subprocess.run([sys.executable, "-c", f"WINDOWS = {WINDOWS}" + program], env={**os.environ, "TEDE_CPU": level}, check=True,
-                              capture_output=True, text=True).stdout for level in ("v2", "v3", "v4")}
+    results = {subprocess.run([sys.executable, "-c", f"WINDOWS = {WINDOWS}" + program], env={**os.environ, **level}, check=True,
+                              capture_output=True, text=True).stdout for level in ({}, {"TEDE_CPU": "v2"}, {"TEDE_CPU": "v3"}, {"TEDE_CPU": "v4"})}
     assert len(results) == 1

@@ -33,6 +33,8 @@ int td_gemm_complex(td_dtype dtype, int64_t count, int64_t m, int64_t n, int64_t
 
 /* The same for bfloat16 where the processor has dot products of it (AVX512-BF16): k > 0; bias: n floats, or NULL. */
 bool td_gemm_has_pairs(void);
+/* Whether it has products of tiles of them, too (AMX_BF16). */
+bool td_gemm_has_tiles(void);
 int td_gemm_pairs(int64_t count, int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, int64_t step_a, td_matrix b,
                   int64_t step_b, float beta, void *c, int64_t ldc, int64_t step_c, const float *bias);
 
@@ -92,6 +94,21 @@ typedef struct td_gemm_table {
 
 TD_ISA_TABLES(td_gemm_table, td_gemm_table);
 
+/* A product of tiles (AMX): c = alpha a b + beta c + bias, of m rows, n columns and k pairs.  a's pairs or its rows lie side by side, b in panels. */
+typedef struct td_tile_product {
+    int64_t m, n, k;
+    float alpha, beta;
+    td_matrix a;
+    const float *b;
+    void *c;
+    int64_t ldc;
+    bool halves, transposed;        /* c has bfloat16, else floats; c has n rows of m columns */
+    const float *bias;              /* of each column of c; or NULL */
+    float *room;                    /* td_tiles_room() bytes */
+} td_tile_product;
+
+enum { TD_TILE_ROWS = 32, TD_TILE_BLOCK = 1024, TD_TILE_STEP = 16 * TD_TILE_ROWS + 16 };     /* rows at once; sums, and a's numbers, of a block of these */
+
 /* What pairs_isa.c exports: NULL but for v4.  k counts halves in the first, pairs in the second; b's columns lie side by
  * side, or its rows (then k and the step between columns are even). */
 typedef struct td_gemm_pairs_table {
@@ -99,6 +116,7 @@ typedef struct td_gemm_pairs_table {
     void (*packed)(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, const float *b, float beta, float *c, int64_t ldc,
                    const float *bias);
     void (*zip)(int64_t n, const uint16_t *low, const uint16_t *high, uint16_t *to);   /* n pairs; high: NULL for zeros */
+    void (*tiles)(const td_tile_product *p);
 } td_gemm_pairs_table;
 TD_ISA_TABLES(td_gemm_pairs_table, td_gemm_pairs_table);
 
@@ -123,6 +141,13 @@ static inline int64_t td_gemm_panel(int64_t left, int64_t lanes, int vectors)
 static inline int64_t td_gemm_packed_size(int64_t n, int64_t k, int64_t lanes)
 {
     return (n + lanes - 1) / lanes * lanes * k;
+}
+
+/* a's rows of one pass, and sums that wait for the next. */
+static inline size_t td_tiles_room(int64_t m, int64_t n, int64_t k)
+{
+    const int64_t depth = k < TD_GEMM_PASS(4) ? k : TD_GEMM_PASS(4), blocks = (m + TD_TILE_ROWS - 1) / TD_TILE_ROWS * ((n + 63) / 64 * 2);
+    return (size_t)((depth + 15) / 16 * TD_TILE_STEP + (k > depth ? blocks * TD_TILE_BLOCK : 0)) * 4;
 }
 
 #endif

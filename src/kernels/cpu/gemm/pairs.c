@@ -5,6 +5,7 @@
  * in the 32 bits of a float, so tiles.h and its packing move pairs as if they were floats; depth counts pairs. */
 #include "base/base.h"
 #include "base/simd.h"
+#include "base/tiles.h"
 #include "kernels/cpu/gemm/gemm.h"
 
 #include <string.h>
@@ -17,12 +18,14 @@ enum {
 };
 
 #ifdef TD_FOR_V4
-static bool has_pairs;
+static bool has_pairs, has_tiles;
 static int look_for_pairs(void)
 {
     has_pairs = td_cpu_isa() == TD_V4 && td_cpu_multiplies_bf16();
+    has_tiles = has_pairs && td_cpu_multiplies_tiles();
     return 0;
 }
+bool td_gemm_has_tiles(void) { return td_gemm_has_pairs() && has_tiles; }
 bool td_gemm_has_pairs(void)
 {
     static td_once once;
@@ -31,6 +34,7 @@ bool td_gemm_has_pairs(void)
 }
 #else
 bool td_gemm_has_pairs(void) { return false; }
+bool td_gemm_has_tiles(void) { return false; }
 #endif
 
 /* One product, or a pass over some columns of it. */
@@ -43,6 +47,8 @@ typedef struct product {
     float *packed;                  /* b's panels, or NULL: each part is packed by whom it is given to */
     int64_t tile;                   /* rows or columns of a part */
     int failed;
+    bool tiles;                     /* by the processor's products of tiles */
+    bool transposed;                /* c's rows and columns have changed places */
 } product;
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
@@ -61,10 +67,32 @@ static void fail(int *failed)
     __atomic_store_n(failed, 1, __ATOMIC_RELAXED);
 }
 
+static uint16_t *in_c(const product *p, int64_t i, int64_t j) { return p->c + (p->transposed ? j * p->ldc + i : i * p->ldc + j); }
+
+/* Product of tiles, whose sums need no room of their own but between passes. */
+static void multiply_tiles(product *p, int64_t m, int64_t n, td_matrix a, const float *packed, const float *bias, uint16_t *c)
+{
+    const int64_t k = (p->k + 1) / 2;
+    const size_t bytes = td_tiles_room(m, n, k);
+    float *room = td_mem_alloc(bytes);
+    if (!room) {
+        fail(&p->failed);
+        return;
+    }
+    TD_ISA_PICK(td_gemm_pairs_table)->tiles(&(td_tile_product){
+        .m = m, .n = n, .k = k, .alpha = p->alpha, .beta = p->beta, .a = a, .b = packed, .c = c, .ldc = p->ldc, .halves = true,
+        .transposed = p->transposed, .bias = bias, .room = room});
+    td_mem_free(room, bytes);
+}
+
 /* m rows of n columns of c, by way of floats: sums need 32 bits from pass to pass, and a half written between them would be
  * rounded more than once.  Where c's rows lie one behind the other, all are converted by one call. */
 static void multiply(product *p, int64_t m, int64_t n, td_matrix a, const float *packed, const float *bias, uint16_t *c)
 {
+    if (p->tiles) {
+        multiply_tiles(p, m, n, a, packed, bias, c);
+        return;
+    }
     const size_t bytes = (size_t)(m * n) * 4;
     float *sums = td_mem_alloc(bytes);
     if (!sums) {
@@ -96,7 +124,7 @@ static void row_parts(void *context, int64_t from, int64_t to)
     for (int64_t part = from; part < to; part++) {
         const int64_t i = part * p->tile;
         const td_matrix a = {(const float *)p->a.data + i * p->a.row, p->a.row, p->a.column};
-        multiply(p, clamp(p->m - i, 0, p->tile), p->n, a, p->packed, p->bias, p->c + i * p->ldc);
+        multiply(p, clamp(p->m - i, 0, p->tile), p->n, a, p->packed, p->bias && p->transposed ? p->bias + i : p->bias, in_c(p, i, 0));
     }
 }
 
@@ -114,7 +142,7 @@ static void column_parts(void *context, int64_t from, int64_t to)
         const int64_t j = part * p->tile, n = clamp(p->n - j, 0, p->tile);
         const td_matrix b = {(const uint16_t *)p->b.data + j * p->b.column, p->b.row, p->b.column};
         TD_ISA_PICK(td_gemm_pairs_table)->pack_some(n, p->k, b, 0, n, packed);
-        multiply(p, p->m, n, p->a, packed, p->bias ? p->bias + j : NULL, p->c + j);
+        multiply(p, p->m, n, p->a, packed, p->bias && !p->transposed ? p->bias + j : p->bias, in_c(p, 0, j));
     }
     td_mem_free(packed, bytes);
 }
@@ -182,9 +210,9 @@ static bool parts_of(product *p)
         product some = *p;
         some.n = clamp(p->n - j, 0, WIDEST), some.packed = packed, some.tile = 2 * WIDE;
         some.b.data = (const uint16_t *)p->b.data + j * p->b.column;
-        some.bias = p->bias ? p->bias + j : NULL, some.c = p->c + j;
+        some.bias = p->bias && !p->transposed ? p->bias + j : p->bias, some.c = in_c(p, 0, j);
         td_parallel_for(0, (some.n + some.tile - 1) / some.tile, clamp((1 << 15) / (some.tile * p->k), 1, 1 << 15), pack_parts, &some);
-        some.tile = rounded_up(clamp(p->m / (4 * threads), 24, 128), 24);
+        some.tile = p->tiles ? rounded_up(clamp(p->m / (4 * threads), 32, 128), 32) : rounded_up(clamp(p->m / (4 * threads), 24, 128), 24);
         td_parallel_for(0, (p->m + some.tile - 1) / some.tile, clamp((1 << 18) / (some.tile * some.n * p->k), 1, 1 << 18), row_parts, &some);
         p->failed |= some.failed;
     }
@@ -239,7 +267,14 @@ static void several(void *context, int64_t from, int64_t to)
 int td_gemm_pairs(int64_t count, int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, int64_t step_a, td_matrix b,
                   int64_t step_b, float beta, void *c, int64_t ldc, int64_t step_c, const float *bias)
 {
-    batch all = {{m, n, k, ldc, alpha, beta, a, b, c, bias, NULL, 0, 0}, step_a, step_b, step_c, 0};
+    batch all = {{m, n, k, ldc, alpha, beta, a, b, c, bias, NULL, 0, 0, td_gemm_has_tiles(), false}, step_a, step_b, step_c, 0};
+    /* Where b's pairs lie side by side, its columns are rows as they lie: rather turn sums round than all of b. */
+    if (all.first.tiles && b.row == 1 && k > 1 && m * (k + 2 * n) < n * k) {
+        const td_matrix a_turned = {a.data, a.column, a.row};
+        all.first.a = (td_matrix){b.data, b.column, b.row}, all.first.b = a_turned;
+        all.first.m = n, all.first.n = m, all.first.transposed = true;
+        all.step_a = step_b, all.step_b = step_a;
+    }
     if (count >= 2 * td_num_threads())
         td_parallel_for(0, count, clamp((1 << 18) / (m * n * k), 1, 1 << 18), several, &all);
     else

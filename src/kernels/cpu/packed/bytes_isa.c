@@ -2,6 +2,7 @@
 #include "base/base.h"
 #define TD_SIMD_INTRINSICS
 #include "base/simd.h"
+#include "kernels/cpu/isa/tile_registers.h"
 #include "kernels/cpu/isa/vectors.h"
 #include "kernels/cpu/packed/bytes.h"
 
@@ -117,22 +118,21 @@ static void apart_bytes(int64_t n, const td_bytes_step *steps, const uint8_t *x,
     _mm512_storeu_si512(sums + 48, _mm512_shuffle_i32x4(odd_a, odd_b, 0xdd));
 }
 
-/* ---- products of tiles (AMX): 16 rows of 64 bytes times 64 rows of 16 columns, added to 16 x 16 sums
- *
- * A tile of weights is what lies in a panel: 16 times four rows of 16 columns. The compiler doesn't know of the registers, and so leaves them alone. */
-#define LOAD(tile, from, stride) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((int64_t)(stride)) : "memory")
-#define STORE(tile, to) __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((int64_t)PANEL * 4) : "memory")
-#define ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : : : "memory")
-#define MULTIPLY(sums, x, w) __asm__ volatile("tdpbusd %%tmm" #w ", %%tmm" #x ", %%tmm" #sums : : : "memory")
+/* ---- products of tiles: 16 rows of 64 bytes times 64 rows of 16 columns, added to 16 x 16 sums. A tile of weights is what lies in a panel: 16
+ * times four rows of 16 columns. */
+#define LOAD TILE_LOAD
+#define STORE(tile, to) TILE_STORE(tile, to, PANEL * 4)
+#define ZERO TILE_ZERO
+#define MULTIPLY TILE_ADD_BYTES
 
 static void begin_tiles(void)
 {
-    struct { uint8_t palette, start, reserved[14]; uint16_t row_bytes[16]; uint8_t rows[16]; } shapes = {.palette = 1};
+    tile_shapes shapes = {.palette = 1};
     for (int i = 0; i < 8; i++)
         shapes.row_bytes[i] = 64, shapes.rows[i] = 16;
-    __asm__ volatile("ldtilecfg %0" : : "m"(shapes) : "memory");
+    shape_tiles(&shapes);
 }
-static void end_tiles(void) { __asm__ volatile("tilerelease" : : : "memory"); }
+static void end_tiles(void) { release_tiles(); }
 
 /* 32 rows by 32 columns: each tile of x and of weights meets two. */
 static void two_by_two(int64_t n, const td_bytes_step *steps, const uint8_t *x, int64_t ldx, const int8_t *panel, int32_t *sums)
