@@ -13,7 +13,7 @@ if __package__ in (None, ''):      # run as a file, by the build
     sys.path.insert(0, str(ROOT))
     __package__ = 'codegen'
 
-from codegen import boxing, device_kernels, emit_calls, emit_public, emit_pyi, formula, maths  # noqa: E402
+from codegen import batching, boxing, device_kernels, emit_calls, emit_public, emit_pyi, formula, maths  # noqa: E402
 from codegen.emit_c import Chunk  # noqa: E402
 from codegen.entries import EntryError, load  # noqa: E402
 from tools import sources  # noqa: E402
@@ -104,6 +104,7 @@ def main():
     texts.append(('main', 'maths_pieces.c', maths.source() if options.out else ''))
     texts.append(('main', 'device_sources.c', device_kernels.sources() if options.out else ''))
     texts.append(('main', 'device_kernels.c', device_kernels.table(families) if options.out else ''))
+    texts.append(('main', 'region_rows.c', batching.rows_table(families, operators) if options.out else ''))
     table = ['/* Generated: where the rows are. */', '#include "dispatch/op.h"', '']
     table += [f'extern td_op *const td_rows_{n}[];\nextern const int td_row_count_{n};' for n in names]
     table += ['', 'const td_op_rows td_op_chunks[] = {', *(f'    {{td_rows_{n}, &td_row_count_{n}}},' for n in names), '};',

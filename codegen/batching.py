@@ -33,6 +33,25 @@ def functional_of(op, operators):
     return operators.get('aten::' + name[:-1] + ('.' + op.schema.overload if op.schema.overload else ''))
 
 
+def rows_of(op, operators):
+    """(index of the argument, whether it names dimensions) by which it is known how many leading dimensions a structured operator leaves
+    alone: `rows:` of the entry, or what the pattern `dims` reads; None where it leaves none."""
+    if op.kind != 'kernel' or op.parent or op.target:
+        return None
+    said, names = op.entry.get('rows'), [a.name for a in op.schema.arguments]
+    if said is None and read(text_of(op, False, operators), operators)[0] == 'td_rule_dims':
+        said = next((name for name in ('dim', 'dims') if name in names), None)
+    return (names.index(said), said in DIMS) if said in names else None
+
+
+def rows_table(families, operators):
+    """The table of these operators, for regions."""
+    found = [(op.full_name, rows_of(op, operators)) for groups in families.values() for group in groups for op in group]
+    lines = [f'    {{.op = "{name}", .argument = {rows[0]}, .names_dims = {str(rows[1]).lower()}}},' for name, rows in found if rows]
+    return '\n'.join(['/* Generated: the leading dimensions that structured operators leave alone. */', '#include "region/plan.h"', '',
+                      'td_rows td_rows_of_ops[] = {', *lines, '    {0},', '};', ''])
+
+
 def read(text, operators):
     """(rule or None, C modes, form or None) of an entry's text."""
     match = re.fullmatch(r'(\w+)(?:\(([\w., ]+)\))?', str(text))

@@ -25,35 +25,23 @@ void td_region_set_slab(size_t bytes, size_t least)
 
 static bool is_elementwise(const td_late_call *c) { return c->kind != TD_LATE_STRUCTURED; }
 
-/* An argument of an operator that names dimensions, as in `dims`; the least of them, at least 0, or -1 where all are meant. */
-static int least_dim(const td_late_call *c)
+/* The dimensions before the least that an argument names; none where all are meant, or some have another rank: a list of tensors
+ * may have an old empty one. */
+static int before_dims(const td_late_call *c)
 {
-    const td_tensor *self = c->in[0];
-    for (int i = 0; i < c->op->info.n_arguments; i++) {
-        const td_arg *a = &c->op->info.arguments[i];
-        const td_value *v = &c->values[i];
-        if (strcmp(a->name, "dim"))
-            continue;
-        int64_t least = self->ndim;
-        const int64_t *dims = v->kind == TD_VALUE_INT ? &v->integer : v->kind == TD_VALUE_INTS ? v->ints : NULL;
-        const int n = v->kind == TD_VALUE_INT ? 1 : v->kind == TD_VALUE_INTS ? v->count : 0;
-        for (int d = 0; d < n; d++) {
-            const int64_t dim = dims[d] < 0 ? dims[d] + self->ndim : dims[d];
-            least = dim < least ? dim : least;
-        }
-        return n ? (int)least : -1;
-    }
-    return -1;
-}
-
-/* Those before the dimension along which tensors of as many dimensions stand side by side. */
-static int before_cat(const td_late_call *c)
-{
-    const int ndim = c->out[0]->ndim;
-    for (int i = 0; i < c->n_in; i++)
+    const int ndim = c->in[0]->ndim;
+    const td_value *v = &c->values[c->rows->argument];
+    const int64_t *dims = v->kind == TD_VALUE_INT ? &v->integer : v->ints;
+    const int n = v->kind == TD_VALUE_INT ? 1 : v->kind == TD_VALUE_INTS ? v->count : 0;
+    for (int i = 1; c->values[0].kind == TD_VALUE_TENSORS && i < c->n_in; i++)
         if (c->in[i]->ndim != ndim)
             return 0;
-    return (int)(c->values[1].integer < 0 ? c->values[1].integer + ndim : c->values[1].integer);
+    int64_t least = n ? ndim : 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t dim = dims[i] < 0 ? dims[i] + ndim : dims[i];
+        least = dim < least ? dim : least;
+    }
+    return (int)least;
 }
 
 /* How many leading dimensions the call leaves alone, of the operand that has most; 0: it can't be done by rows. */
@@ -61,19 +49,13 @@ static int leading_dims(const td_late_call *c)
 {
     if (is_elementwise(c))
         return c->out[0]->ndim;
-    const char *rule = c->op->info.traits->batch;
-    if (!rule || !c->n_in || c->in[0] == TD_NONE)
+    if (!c->rows || !c->n_in || c->in[0] == TD_NONE)
         return 0;
-    if (!strncmp(rule, "dims", 4)) {
-        const int least = least_dim(c);
-        /* Many short rows are summed together, in an order that depends on how many there are. */
-        return least > 0 && (c->out[0]->numel == c->in[0]->numel || c->in[0]->numel >= SHORT_ROW * c->out[0]->numel) ? least : 0;
-    }
-    if (!strcmp(rule, "cat"))
-        return before_cat(c);
-    if (!strcmp(rule, "layer_norm") && c->values[1].kind == TD_VALUE_INTS && c->n_out == 3)
-        return c->in[0]->ndim - c->values[1].count;
-    return 0;
+    if (!c->rows->names_dims)
+        return c->in[0]->ndim - c->values[c->rows->argument].count;
+    /* Many short rows are summed together, in an order that depends on how many there are. */
+    const int64_t before = c->in[0]->numel, after = c->out[0]->numel;
+    return after >= before || before >= SHORT_ROW * after ? before_dims(c) : 0;
 }
 
 /* The tensor whose rows the call goes along. */

@@ -258,7 +258,6 @@ static int count_tensors(const td_op *op, const td_value *arguments)
 /* The implementation of structured operators on TD_LATE. */
 static int record_impl(const td_op *op, const td_value *arguments, td_tensor *const *results, void *context)
 {
-    (void)context;
     td_late_call *c = new_call(count_tensors(op, arguments), op->info.n_results, results);
     if (!c)
         return -1;
@@ -267,7 +266,7 @@ static int record_impl(const td_op *op, const td_value *arguments, td_tensor *co
         return -1;
     }
     c->kind = TD_LATE_STRUCTURED;
-    c->op = op;
+    c->op = op, c->rows = context;
     return recorded(c);
 }
 
@@ -326,7 +325,7 @@ static bool writes(const td_op *op)
 
 static int settle(td_storage *s);
 
-/* The kernel of structured operators in a region, registered once. */
+/* The kernel of structured operators in a region, registered once; of those that don't go along rows. */
 static td_impl impl_of_regions = {.boxed = record_impl};
 
 static int record_other(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
@@ -408,6 +407,10 @@ static int set_up(void)
         } else {
             __atomic_store_n(&op->structured->impls[TD_LATE], &impl_of_regions, __ATOMIC_RELEASE);
         }
+    }
+    for (td_rows *r = td_rows_of_ops; r->op; r++) {
+        r->impl = (td_impl){.boxed = record_impl, .context = r};
+        __atomic_store_n(&td_op_find(r->op)->structured->impls[TD_LATE], &r->impl, __ATOMIC_RELEASE);
     }
     return 0;
 }

@@ -9,10 +9,21 @@
 /* Of a formula, of elements as they are (converted and broadcast), or of a structured operator in its functional form. */
 typedef enum td_late_kind { TD_LATE_FORMULA, TD_LATE_COPY, TD_LATE_STRUCTURED } td_late_kind;
 
+/* How many leading dimensions of its operands a structured operator leaves alone, from `rows:` and `batch: dims` of the entries
+ * (codegen/batching.py): those before the least that the argument names, or all but as many as the argument, a shape, has. */
+typedef struct td_rows {
+    const char *op;
+    int         argument;
+    bool        names_dims;
+    td_impl     impl;                   /* the operator's implementation in a region, whose context this is */
+} td_rows;
+extern td_rows td_rows_of_ops[];        /* ended by NULL */
+
 /* A call. Operands and results are held; a result may be an operand, which is written in place. */
 typedef struct td_late_call {
     const td_pointwise *pointwise;
     const td_op        *op;
+    const td_rows      *rows;           /* of an operator that has them; or NULL */
     td_dtype            common;         /* of a formula: what its operands are promoted to */
     td_late_kind        kind;
     uint16_t            n_in, n_out;

@@ -100,13 +100,21 @@ def empty_parts(x):
     return F.pixel_shuffle(y[None, :0, :0, None], 1), y[:0].clone(), y[:, :0].half(), y[:0].t().contiguous() + 1, y + 1
 
 
+def along_rows(x):
+    y = x + 1
+    c = tede.complex(y, x)
+    return (y.flip(-1) * 2, F.rms_norm(y, (x.shape[-1],)) * 2, tede.fft.irfft(c, n=2 * x.shape[-1], dim=-1) + 1, tede.fft.fft(c, dim=-1).abs() * 2,
+            y.topk(1, -1)[0] + 1, y.sort(-1)[0] * 2, y.cummax(-1)[0] + 1, tede.cat((y, tede.empty(0), x * 2), -1) * 3)
+
+
 def dead(x):
     for _ in range(3):
         y = x.exp() * 2     # noqa: F841
     return x + 1
 
 
-PROGRAMS = [softmax, views, in_place, shifted, without_keepdim, several_dims, columns, dtypes, layers, branch, transposed, side_by_side, empty_parts, dead]
+PROGRAMS = [softmax, views, in_place, shifted, without_keepdim, several_dims, columns, dtypes, layers, branch, transposed, side_by_side, empty_parts, along_rows,
+            dead]
 
 
 def same(a, b):
@@ -143,6 +151,25 @@ def test_calls_are_joined_and_dead_ones_dropped():
     tede.compile(dead)(x)
     now = {key: value - before[key] for key, value in tede.compiler.stats().items()}
     assert now == {"regions": 2, "recorded_calls": 9 + 7, "dropped_calls": 6, "fused_calls": 9, "early_flushes": 0}
+
+
+ALONG_ROWS = {
+    "dims of the pattern": lambda x: F.softmax(x, -1), "several dims": lambda x: x.sum((-1, -2)), "dims by another name": lambda x: x.flip(-1),
+    "dims of a list of tensors": lambda x: tede.cat((x, x), -1), "a shape": lambda x: F.layer_norm(x, x.shape[1:]),
+    "a shape and two results": lambda x: F.rms_norm(x, x.shape[-1:]),
+}
+
+
+@pytest.mark.parametrize("call", ALONG_ROWS)
+def test_what_an_entry_says_of_rows_joins_calls(call):
+    x = rand(50, 20, 100)
+
+    def fused(f):
+        before = tede.compiler.stats()["fused_calls"]
+        tede.compile(f)(x)
+        return tede.compiler.stats()["fused_calls"] - before
+    assert fused(lambda x: ALONG_ROWS[call](x + 1)) >= 2
+    assert fused(lambda x: (x + 1).cumsum(0)) == 0 == fused(lambda x: tede.cat((x + 1, tede.rand(1, 20, 100)), 0))
 
 
 def test_gradients(slabs):
