@@ -3,6 +3,7 @@
 What the dispatcher and the bindings read of an operator at run time; emit_c.py writes what runs."""
 import ast
 import json
+import re
 
 from . import batching, traits
 from .boxing import Signature
@@ -126,6 +127,7 @@ class Rows:
             if op.kind in ('pointwise', 'kernel') and not op.target else ''
         word = op.entry.get('jvp')
         tangents = f' .tangents = TD_TANGENTS_{word.upper()},' if isinstance(word, str) and op.parent is None and not op.target else ''
+        late = f' .late = {{{text}}},' if (text := self.late(op)) else ''
         functional = f' .functional = "{functional.full_name}",' if functional else ''
         self.code.append(f'''static td_op row_{op.c} = {{
     .info = {{
@@ -136,11 +138,24 @@ class Rows:
         .flags = {self.flags(op)},{alias} .traits = &{self.traits_table(op, batch_text)},
     }},
     .unbox = td_unbox_{signature.name}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {by_operators},
-    .batching = &{batch},{functional}{tangents}{structured}
+    .batching = &{batch},{functional}{tangents}{late}{structured}
     .kernels = {{{", ".join(kernels)}}},{of_layouts}
 }};
 ''')
         self.rows.append(op.c)
+
+    def late(self, op):
+        """`late:` as the initializer of a td_late_rule."""
+        rule = op.entry.get('late')
+        if rule is None or op.target or op.variant == 'out':
+            return ''
+        if rule == 'leaves_work':
+            return '.leaves_work = true'
+        numbers = {a.name: i for i, a in enumerate(op.schema.arguments)}
+        size = re.fullmatch(r'(\w+)\.shape\[(-?\d+)\]', rule['below'])
+        fields = {'index': numbers[rule['index']], 'below': numbers[size[1] if size else rule['below']], 'dim': int(size[2]) if size else 0,
+                  'but': numbers[rule['but']] if 'but' in rule else 0}
+        return ', '.join(['.checks = true'] + [f'.{name} = {number}' for name, number in fields.items()])
 
     def traits_table(self, op, batch):
         """The name of the table of what an operator does besides computing."""

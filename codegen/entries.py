@@ -16,7 +16,7 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
           'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'layouts', 'sparse_into', 'takes_layout',
           'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'undo', 'splits', 'shown', 'spelled', 'geometry', 'implementation', 'reduces',
-          'onnx', 'device', 'rows', 'sized_by', 'writes', 'from_cpu', 'node', 'formats'}
+          'onnx', 'device', 'rows', 'sized_by', 'writes', 'from_cpu', 'node', 'formats', 'late'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 FLAGS = {'any_device', 'casts', 'checks_elements', 'contiguous_out', 'copies', 'counts_writes', 'data_dependent', 'detaches', 'factory', 'fills_out', 'heavy',
          'inplace_alias_method', 'inplace_function', 'inplace_method', 'inplace_view', 'internal', 'knows_bits', 'makes_zeros', 'may_view',

@@ -1,6 +1,7 @@
 /* The few operators that autograd's machinery calls, by their names in <tede/ops.h>. */
 #include "calls_autograd_needs.h"
 #include "autograd/needs.h"
+#include "tensor/late.h"
 #include "tensor/layout.h"
 #include "tensor/tensor.h"
 #include <tede/auto.h>
@@ -93,10 +94,12 @@ td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides)
         td_set_below_autograd(before);
         return copy;
     }
-    td_tensor *copy = strides ? td_tensor_new_strided(x->ndim, x->sizes, strides, x->dtype, x->device)
+    const bool late = TD_UNLIKELY(td_in_region()) && x->numel && td_may_wait_for(x) && td_is_worth_recording(x);
+    td_tensor *copy = late ? td_regions.make(x->ndim, x->sizes, strides, x->dtype)
+                    : strides ? td_tensor_new_strided(x->ndim, x->sizes, strides, x->dtype, x->device)
                               : td_tensor_new(x->ndim, x->sizes, x->dtype, x->device);
     bool plain = x->device.type == TD_CPU && !x->extra && !(x->flags & (TD_FLAG_CONJ | TD_FLAG_NEG));
-    if (copy && x->device.type != TD_META && (plain ? td_copy_elements(copy, x) : td_copy_(copy, x)) != 0) {
+    if (copy && x->device.type != TD_META && (late ? td_regions.copy(copy, x) : plain ? td_copy_elements(copy, x) : td_copy_(copy, x)) != 0) {
         td_tensor_release(copy);
         return NULL;
     }

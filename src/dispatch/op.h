@@ -42,6 +42,14 @@ typedef enum td_tangents {
     TD_TANGENTS_COPIED,             /* in place: the second operand's */
 } td_tangents;
 
+/* `late:` of the entry: what a region may do with the operator beyond what follows from its kind. Numbers are those of arguments. */
+typedef struct td_late_rule {
+    bool    leaves_work;            /* its kernel checks its arguments at once and leaves the rest for later (tensor/late.h) */
+    bool    checks;                 /* elements of `index` must be at least 0 and below a size of `below`, that of `dim`, or the number `below` is; */
+    uint8_t index, below, but;      /*   or else be the number `but`, if that isn't 0 */
+    int8_t  dim;
+} td_late_rule;
+
 /* What an operator does for a layout other than strided, from `layouts:` of its entry. */
 typedef enum td_layout_pattern {
     TD_LAYOUT_KERNEL,               /* a kernel on the CPU */
@@ -90,6 +98,7 @@ struct td_op {
     const td_batching *batching;         /* its rule at vmap levels; NULL: of an operator that was defined without one */
     const char     *functional;          /* of aten's in-place operators: the full name of the one that gives a new tensor */
     td_tangents     tangents;
+    td_late_rule    late;
     td_structured  *structured;          /* with its kernel for strided tensors of any device, which calls the device's implementation; */
     td_kernel       on_strided;          /*   or both NULL */
     td_kernel       kernels[TD_ROW_SLOTS];

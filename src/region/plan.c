@@ -23,7 +23,7 @@ void td_region_set_slab(size_t bytes, size_t least)
 
 /* ---- how calls go along rows */
 
-static bool is_elementwise(const td_late_call *c) { return c->kind != TD_LATE_STRUCTURED; }
+static bool is_elementwise(const td_late_call *c) { return c->kind == TD_LATE_FORMULA || c->kind == TD_LATE_COPY; }
 
 /* The dimensions before the least that an argument names; none where all are meant, or some have another rank: a list of tensors
  * may have an old empty one. */

@@ -175,6 +175,11 @@ static void release_operands(td_late_call *c)
 /* The call is in the list: what was there before the region is awaited from now on. */
 static int recorded(td_late_call *c)
 {
+    for (int i = 0; i < c->n_in + c->n_out; i++)
+        if (c->in[i] != TD_NONE && !td_is_late(c->in[i]) && td_noted_add(&region_now->noted, c->in[i]->storage)) {
+            release_operands(c);
+            return -1;
+        }
     for (int i = 0; i < c->n_out; i++)
         if (c->out[i] != TD_NONE && !td_is_late(c->out[i]))
             c->out[i]->storage->flags |= TD_STORAGE_AWAITED;
@@ -205,6 +210,30 @@ static int record_pointwise(const td_pointwise *op, td_dtype common, td_tensor *
     c->pointwise = op, c->common = common, c->params = numbers;
     for (int i = 0; i < op->n_in; i++)
         c->in[i] = td_tensor_retain(in[i]);
+    return recorded(c);
+}
+
+static bool noted(const td_storage *s) { return region_now && td_noted_has(&region_now->noted, s); }
+
+static int record_work(const td_late_work *work, td_tensor *const *tensors)
+{
+    td_tensor *out[work->n];
+    int n_out = 0;
+    for (int i = 0; i < work->n; i++)
+        if (work->written >> i & 1 && tensors[i])
+            out[n_out++] = tensors[i];
+    td_late_work *copy = td_arena_new(&region_now->arena, sizeof *copy);
+    void *context = copy ? td_arena_new(&region_now->arena, work->bytes) : NULL;
+    td_late_call *c = context ? new_call(work->n, n_out, out) : NULL;
+    if (!c)
+        return -1;
+    *copy = *work;
+    copy->context = memcpy(context, work->context, work->bytes);
+    c->kind = TD_LATE_WORK;
+    c->work = copy;
+    for (int i = 0; i < work->n; i++)
+        if (tensors[i])
+            c->in[i] = td_tensor_retain(tensors[i]);
     return recorded(c);
 }
 
@@ -258,7 +287,13 @@ static int count_tensors(const td_op *op, const td_value *arguments)
 /* The implementation of structured operators on TD_LATE. */
 static int record_impl(const td_op *op, const td_value *arguments, td_tensor *const *results, void *context)
 {
-    td_late_call *c = new_call(count_tensors(op, arguments), op->info.n_results, results);
+    td_tensor *out[op->info.n_results + op->info.n_arguments];
+    int n_out = op->info.n_results;
+    memcpy(out, results, (size_t)n_out * sizeof *out);
+    for (int i = 0; i < op->info.n_arguments; i++)          /* a norm's running averages */
+        if (op->info.arguments[i].is_updated && arguments[i].kind == TD_VALUE_TENSOR && arguments[i].tensor != TD_NONE)
+            out[n_out++] = arguments[i].tensor;
+    td_late_call *c = new_call(count_tensors(op, arguments), n_out, out);
     if (!c)
         return -1;
     if (copy_values(c, op, arguments)) {
@@ -274,8 +309,10 @@ static bool may_wait(const td_tensor *x) { return x == TD_NONE || td_may_wait_fo
 
 static bool records(const td_op *op, const td_value *arguments)
 {
-    if (!op->structured || op->structured->forms[0] != op || !op->unbox || op->info.flags & (TD_OP_CHECKS_ELEMENTS | TD_OP_DATA_DEPENDENT) ||
+    if (!op->structured || op->structured->forms[0] != op || !op->unbox || op->info.flags & TD_OP_DATA_DEPENDENT ||
         !op->structured->impls[TD_CPU] || !op->structured->impls[TD_CPU]->typed)
+        return false;
+    if (op->info.flags & TD_OP_CHECKS_ELEMENTS && !td_late_checks(op, arguments))
         return false;
     for (int i = 0; i < op->info.n_arguments; i++) {
         const td_value *v = &arguments[i];
@@ -315,12 +352,22 @@ static int refuse_late(const td_op *op, const td_value *arguments)
     return 0;
 }
 
-static bool writes(const td_op *op)
+/* Whether the operator writes, in a region: what recorded calls have. */
+static bool writes(const td_op *op, const td_value *arguments)
 {
-    for (int i = 0; i < op->info.n_arguments; i++)
-        if (op->info.arguments[i].is_mutable || op->info.arguments[i].is_updated)
+    bool declared = false;
+    for (int i = 0; i < op->info.n_arguments; i++) {
+        const td_value *v = &arguments[i];
+        if (!op->info.arguments[i].is_mutable && !op->info.arguments[i].is_updated)
+            continue;
+        declared = true;
+        if (!region_now || (v->kind == TD_VALUE_TENSOR && v->tensor != TD_NONE && td_is_noted(v->tensor)))
             return true;
-    return op->info.flags & (TD_OP_INPLACE | TD_OP_OUT);
+        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
+            if (v->tensors[k] != TD_NONE && td_is_noted(v->tensors[k]))
+                return true;
+    }
+    return !declared && op->info.flags & (TD_OP_INPLACE | TD_OP_OUT);
 }
 
 static int settle(td_storage *s);
@@ -334,11 +381,15 @@ static int record_other(const td_op *op, td_keyset keys, const td_value *argumen
     const bool late = reads_late(op, arguments);
     if (late && region_now && !region_now->flushing && td_in_region() && records(op, arguments))
         return op->unbox(op->on_strided, keys, arguments, results);
-    /* What writes may write what a late call reads; a call that neither reads what is late nor writes leaves the others late. */
-    if ((late || writes(op)) && (region_now ? settle(NULL) : refuse_late(op, arguments)))
+    keys &= ~TD_KEYSET(TD_LATE);
+    if (op->late.leaves_work && region_now && !region_now->flushing && td_in_region()) {
+        const td_kernel kernel = td_pick(op, &keys);
+        return kernel ? op->unbox(kernel, keys, arguments, results) : -1;
+    }
+    /* A call that neither reads what is late nor writes what late calls have leaves those late. */
+    if ((late || writes(op, arguments)) && (region_now ? settle(NULL) : refuse_late(op, arguments)))
         return -1;
     const td_keyset exclude = td_pause_region();
-    keys &= ~TD_KEYSET(TD_LATE);
     const td_kernel kernel = td_pick(op, &keys);        /* whoever called this one counts what it writes */
     const int status = !kernel ? -1 : op->unbox ? op->unbox(kernel, keys, arguments, results) : td_call_boxed(op, keys, arguments, results);
     td_masks_now.exclude = exclude;
@@ -364,6 +415,7 @@ static int flush(td_region *r)
     }
     COUNT(fused_calls, r->n_fused);
     r->n_calls = r->n_fused = 0;
+    td_noted_clear(&r->noted);
     /* Heads hold their storage: it goes with the last of them. */
     for (int64_t i = 0; i < r->n_storages; i++) {
         td_late_storage *late = r->storages[i];
@@ -393,7 +445,7 @@ static int settle(td_storage *s)
 
 static int set_up(void)
 {
-    td_regions = (td_late_functions){settle, join, record_pointwise, make, record_copy};
+    td_regions = (td_late_functions){settle, join, record_pointwise, make, record_copy, record_work, noted};
     for (int key = TD_KEY_DENSE; key < TD_KEY_AROUND; key++)
         if (td_register_fallback(key, TD_LATE, record_other, NULL))
             return -1;
@@ -446,6 +498,7 @@ int td_region_end(void)
     COUNT(regions, 1);
     region_now = NULL;
     arena_free(&r->arena);
+    td_noted_free(&r->noted);
     td_mem_free(r->calls, (size_t)r->room * sizeof *r->calls);
     td_mem_free(r->storages, (size_t)r->storage_room * sizeof *r->storages);
     td_mem_free(r, sizeof *r);

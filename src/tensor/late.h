@@ -18,6 +18,14 @@
 enum { TD_LATE = TD_DEVICE_TYPES - 1 };
 
 typedef struct td_pointwise td_pointwise;
+/* What a kernel that has checked its arguments leaves for later: `run` on tensors (NULL where one is absent), of which it writes those in `written`. */
+typedef struct td_late_work {
+    int       (*run)(const void *context, td_tensor *const *tensors);
+    const void *context;                                /* copied */
+    size_t      bytes;
+    int         n;
+    uint32_t    written;
+} td_late_work;
 /* What the layers below call of src/region/; set before the first region begins. */
 typedef struct td_late_functions {
     int (*settle)(td_storage *s);
@@ -25,6 +33,8 @@ typedef struct td_late_functions {
     int (*pointwise)(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params, td_tensor *out);
     td_tensor *(*make)(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype);
     int (*copy)(td_tensor *dst, td_tensor *src);        /* of which td_may_wait_for is true */
+    int (*work)(const td_late_work *w, td_tensor *const *tensors);
+    bool (*noted)(const td_storage *s);                 /* whether a recorded call of this thread reads or writes it; not of late storages */
 } td_late_functions;
 extern td_late_functions td_regions;
 /* How many threads are in a region: loops are looked up each time while it isn't zero. */
@@ -51,11 +61,26 @@ static inline bool td_may_wait_for(const td_tensor *x)
 static inline bool td_is_worth_recording(const td_tensor *x) { return td_is_awaited(x) || (uint64_t)x->numel >= td_region_least; }
 /* What is recorded reads tensors as they are when it runs: do it before something about a tensor changes, or its address gets out. */
 static inline int td_settle_all(void) { return TD_UNLIKELY(td_in_region()) ? td_regions.settle(NULL) : 0; }
-/* x is written at once: do what reads or writes it first. Nothing does if nobody but the caller has it. */
+/* Whether recorded calls of this thread, which is in a region, have x, or its storage through another tensor. */
+static inline bool td_is_noted(const td_tensor *x) { return !x->storage || td_is_late(x) || td_regions.noted(x->storage); }
+/* x is written at once: do what reads or writes it first. */
 static inline int td_settle_to_write(const td_tensor *x)
 {
-    return TD_UNLIKELY(td_in_region()) && (td_is_awaited(x) || x->refcount > 1 || x->base || (x->storage && x->storage->refcount > 1))
-         ? td_regions.settle(NULL) : 0;
+    return TD_UNLIKELY(td_in_region()) && td_is_noted(x) ? td_regions.settle(NULL) : 0;
+}
+/* Whether work that writes the tensors in the set `written` is left for later; all have td_may_wait_for then. */
+static inline bool td_leaves_work(int n, td_tensor *const *tensors, uint32_t written)
+{
+    bool worth = false;
+    if (TD_LIKELY(!td_in_region()))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (tensors[i]) {
+            if (!td_may_wait_for(tensors[i]))
+                return false;
+            worth |= td_is_worth_recording(tensors[i]) || (written >> i & 1 && td_is_noted(tensors[i]));
+        }
+    return worth;
 }
 /* Let the thread's calls be computed at once, for code that reads what they give without asking; what `exclude` was, to be put back. */
 static inline td_keyset td_pause_region(void)

@@ -325,7 +325,7 @@ int td_op_arange_out(td_scalar end, td_dtype dtype, td_device device, td_tensor 
 /* Copies elements now or, within a region, late. */
 static int copy_into(td_tensor *dst, td_tensor *src)
 {
-    if (TD_UNLIKELY(td_in_region()) && td_may_wait_for(dst) && td_may_wait_for(src) && src->numel && td_is_worth_recording(dst->numel > src->numel ? dst : src))
+    if (TD_UNLIKELY(td_in_region()) && td_may_wait_for(dst) && td_may_wait_for(src) && src->numel && (td_is_worth_recording(dst->numel > src->numel ? dst : src) || td_is_noted(dst)))
         return td_regions.copy(dst, src);
     return td_copy_elements(dst, src);
 }
@@ -485,6 +485,10 @@ static int fill_there(td_tensor *self, td_tensor *one)
  * exactly, to one element of the dtype, whose bytes are repeated. */
 int td_fill_value(td_tensor *self, td_scalar value)
 {
+    if (TD_UNLIKELY(td_in_region()) && self->numel && td_may_wait_for(self) && td_is_noted(self)) {
+        TD_AUTO td_tensor *one = td_tensor_new(0, NULL, (td_dtype)self->dtype, self->device);
+        return !one || td_fill_value(one, value) ? -1 : td_regions.copy(self, one);
+    }
     if (td_settle_to_write(self))
         return -1;
     if (self->device.type == TD_META || !self->numel)
@@ -533,7 +537,7 @@ int td_op_fill_tensor_(td_tensor *self, td_tensor *value)
 {
     if (value->ndim)
         return td_error(TD_E_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
-    return self->device.type == TD_META ? 0 : td_copy_elements(self, value);
+    return self->device.type == TD_META ? 0 : copy_into(self, value);
 }
 int td_op_zero_(td_tensor *self) { return td_fill_value(self, td_int(0)); }
 td_tensor *td_op_fill_scalar(td_tensor *self, td_scalar value)

@@ -10,6 +10,7 @@
 #include <math.h>
 #include "kernels/cpu/nn/optimizer.h"
 #include "ops/nn/fused.h"
+#include "tensor/late.h"
 
 enum { MOST = 5 };      /* tensors per parameter: itself, gradient, up to three of state */
 
@@ -46,8 +47,38 @@ static int check_lists(const char *op, int64_t n, const int64_t *counts, int lis
     return 0;
 }
 
+/* A parameter's step once its tensors have been checked. */
+typedef struct checked_step {
+    td_step_job   job;
+    td_loop_body *body;
+    td_dtype      type;                 /* that it computes in */
+} checked_step;
+
+static int run(const void *context, td_tensor *const *tensors)
+{
+    const checked_step *s = context;
+    td_step_job job = s->job;
+    td_tensor *used[MOST] = {0};
+    int status = 0;
+    for (int i = 0; i < MOST && !status; i++)
+        if (tensors[i] && !(used[i] = i == 1 && !job.scaled ? td_as_contiguous(tensors[i], s->type) : td_writable(tensors[i], s->type)))
+            status = -1;
+    if (!status) {
+        job.param = used[0]->data, job.grad = used[1]->data;
+        job.first = used[2] ? used[2]->data : NULL, job.second = used[3] ? used[3]->data : NULL;
+        job.largest = used[4] ? used[4]->data : NULL;
+        td_parallel_for(0, tensors[0]->numel, 16384, s->body, &job);
+        for (int i = 0; i < MOST && !status; i++)
+            if (used[i] && used[i] != tensors[i] && !(i == 1 && !job.scaled))
+                status = td_write_back(tensors[i], used[i]);
+    }
+    for (int i = 0; i < MOST; i++)
+        td_tensor_release(used[i]);
+    return status;
+}
+
 /* One parameter: tensors[0] the parameter, [1] the gradient, then first, second, largest (NULL where unused). On meta
- * there is nothing to compute. */
+ * there is nothing to compute. Within a region the work is left for later. */
 static int step(const char *op, td_step_job *job, td_loop_body *const *bodies, td_tensor *const *tensors)
 {
     td_tensor *param = tensors[0];
@@ -55,36 +86,28 @@ static int step(const char *op, td_step_job *job, td_loop_body *const *bodies, t
     if (!td_dtype_is_floating((td_dtype)param->dtype))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op,
                         td_dtype_title((td_dtype)param->dtype));
-    td_tensor *used[MOST] = {0};
-    int status = 0;
-    for (int i = 0; i < MOST && !status; i++) {
+    for (int i = 0; i < MOST; i++) {
         if (!tensors[i])
             continue;
         if (tensors[i]->numel != param->numel)
-            status = td_error(TD_E_RUNTIME,
-                              "%s: parameter, gradient and state must have the same number of elements, got %" PRId64
-                              " and %" PRId64, op, param->numel, tensors[i]->numel);
-        else if (tensors[i]->device.type != param->device.type)
-            status = td_error(TD_E_RUNTIME, "%s: Expected all tensors to be on the same device, but found at least two "
-                              "devices, %s and %s!", op, td_device_str(param->device, (char[32]){0}),
-                              td_device_str(tensors[i]->device, (char[32]){0}));
-        else if (param->device.type == TD_META)
-            continue;
-        else if (!(used[i] = i == 1 && !job->scaled ? td_as_contiguous(tensors[i], type) : td_writable(tensors[i], type)))
-            status = -1;
+            return td_error(TD_E_RUNTIME,
+                            "%s: parameter, gradient and state must have the same number of elements, got %" PRId64
+                            " and %" PRId64, op, param->numel, tensors[i]->numel);
+        if (tensors[i]->device.type != param->device.type)
+            return td_error(TD_E_RUNTIME, "%s: Expected all tensors to be on the same device, but found at least two "
+                            "devices, %s and %s!", op, td_device_str(param->device, (char[32]){0}),
+                            td_device_str(tensors[i]->device, (char[32]){0}));
     }
-    if (!status && param->numel && used[0]) {
-        job->param = used[0]->data, job->grad = used[1]->data;
-        job->first = used[2] ? used[2]->data : NULL, job->second = used[3] ? used[3]->data : NULL;
-        job->largest = used[4] ? used[4]->data : NULL;
-        td_parallel_for(0, param->numel, 16384, bodies[type == TD_F64], job);
-        for (int i = 0; i < MOST && !status; i++)
-            if (used[i] && used[i] != tensors[i] && !(i == 1 && !job->scaled))
-                status = td_write_back(tensors[i], used[i]);
-    }
+    if (param->device.type == TD_META || !param->numel)
+        return 0;
+    const checked_step s = {*job, bodies[type == TD_F64], type};
+    const uint32_t written = 1 | 4 | 8 | 16 | (job->scaled ? 2 : 0);
+    if (td_leaves_work(MOST, tensors, written))
+        return td_regions.work(&(td_late_work){run, &s, sizeof s, MOST, written}, tensors);
     for (int i = 0; i < MOST; i++)
-        td_tensor_release(used[i]);
-    return status;
+        if (tensors[i] && (written >> i & 1 ? td_settle_to_write(tensors[i]) : td_settle(tensors[i])))
+            return -1;
+    return run(&s, tensors);
 }
 
 /* Without a list of buffers there is no momentum. */
