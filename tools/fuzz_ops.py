@@ -6,6 +6,7 @@ Whatever it does must be a result or an exception of the right type.
     python tools/fuzz_ops.py                 # all operators
     python tools/fuzz_ops.py --sample 20     # every 20th, another choice for each --seed
     python tools/fuzz_ops.py --match '^conv'
+    python tools/fuzz_ops.py --drawn --draws 300    # drawn arguments for all, and more of them
 
 `make fuzz-ops` runs it on a build with AddressSanitizer and UndefinedBehaviorSanitizer, which end an
 operator's process at the first byte out of bounds."""
@@ -26,6 +27,9 @@ BAD = {'dim': (99, -99), 'count': (-1, -2 ** 40), 'positive': (0, -1), 'size': (
 # Rules that an operator may not let pass.  (Others may accept a value where it doesn't matter: an empty operand, a default.)
 STRICT = {'dim', 'word'}
 SECONDS = 20        # of the processor; a call that takes longer found a number too large to be refused late
+USUAL = 0, 1, 1, 2, 2, 3, -1, -2
+EXTREME = 5, 7, 100, -3, -7, -100, 2 ** 31 - 1, -2 ** 31, 2 ** 32, 2 ** 62, -2 ** 62, 2 ** 63 - 1, -2 ** 63
+LENGTHS = [0, 1, 2, 3, 4] * 6 + [65, 140]       # tensors have at most 64 dimensions
 HERE = False        # whether all runs in one process
 
 
@@ -123,19 +127,23 @@ def out_broken(op, call, tede):
     yield f'{outs[0]} is an object', outs[0], object(), True
 
 
-def drawn(op, tede, draws, count=60):
+def drawn(op, tede, draws, count):
     """(args, kwargs) that the schema allows and nothing else speaks for."""
     def tensor():
         shape = draws.choice([(), (0,), (1,), (3,), (4,), (3, 4), (4, 3), (3, 3), (2, 0), (2, 3, 3), (2, 3, 4), (1, 2, 3, 4), (2, 3, 4, 4)])
         dtype = getattr(tede, draws.choice(['float32'] * 6 + ['int64'] * 2 + ['int32', 'bool', 'float64', 'complex64', 'float16']))
         x = tede.ones(shape, dtype=dtype) * draws.choice([0, 1, 2, 90]) if dtype != tede.bool else tede.ones(shape, dtype=dtype)
-        return x.transpose(0, -1) if x.dim() and draws.random() < 0.2 else x
+        if x.is_floating_point() and draws.random() < 0.15:         # so that derivatives are recorded
+            x.requires_grad_()
+        how = draws.random()
+        return x if not x.dim() or how > 0.25 else x.transpose(0, -1) if how > 0.07 else x[::-1] if how > 0.03 else x[:1].expand(x.shape)
 
     def one(a):
         if a.is_tensor:
             return tensor()
-        return {'int': lambda: draws.choice([0, 1, 1, 2, 2, 3, -1, 5, 100, -2 ** 62]), 'bool': lambda: draws.random() < 0.5,
-                'float': lambda: draws.choice([0., 0.5, 1., -1.]), 'Scalar': lambda: draws.choice([0, 1, 2.5, -3]),
+        return {'int': lambda: draws.choice(USUAL if draws.random() < 0.8 else EXTREME), 'bool': lambda: draws.random() < 0.5,
+                'float': lambda: draws.choice([0., 0.5, 1., -1.] * 3 + [float('inf'), float('nan'), -1e300]),
+                'Scalar': lambda: draws.choice([0, 1, 2.5, -3] * 3 + [2 ** 62, -2 ** 63, float('nan'), 1j]),
                 'ScalarType': lambda: draws.choice([tede.float32, tede.int64, tede.complex64]),
                 'str': lambda: draws.choice(['sum', 'mean', 'none', 'constant', '', 'L', 'ij'])}.get(a.type, lambda: None)()
     for _ in range(count):
@@ -145,19 +153,19 @@ def drawn(op, tede, draws, count=60):
             if a.out or (a.default is not None and draws.random() < 0.5):
                 continue
             if a.list:
-                values[a.name] = [one(a) for _ in range(a.size or draws.choice([0, 1, 2, 3, 4]))]
+                values[a.name] = [one(a) for _ in range(a.size or draws.choice(LENGTHS))]
             elif a.is_tensor and shared is not None and draws.random() < 0.7:
-                values[a.name] = shared.clone()
+                values[a.name] = shared.detach().clone().requires_grad_(shared.requires_grad)
             else:
                 values[a.name] = None if a.optional and draws.random() < 0.4 else one(a)
         yield values
 
 
-def tried_drawn(op, fn, tede, seed):
+def tried_drawn(op, fn, tede, seed, count):
     """As tried(), with drawn arguments."""
     import samples
     name, draws = op.schema.full_name, random.Random(f'{op.schema.full_name} {seed}')
-    return watched(name, ((f'{name} = {brief(values)}', samples.Call(name, fn, [], values), False) for values in drawn(op, tede, draws)))
+    return watched(name, ((f'{name} = {brief(values)}', samples.Call(name, fn, [], values), False) for values in drawn(op, tede, draws, count)))
 
 
 def brief(values):
@@ -169,6 +177,8 @@ def main():
     parser.add_argument('--sample', type=int, default=1)
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--match', type=re.compile)
+    parser.add_argument('--draws', type=int, default=60, help='calls of an operator whose arguments are drawn')
+    parser.add_argument('--drawn', action='store_true', help='draw arguments for operators that have a call that is known to be right, too, and do nothing else')
     parser.add_argument('--here', action='store_true', help='all in one process, for a debugger or to count lines')
     options = parser.parse_args()
     global HERE
@@ -182,19 +192,20 @@ def main():
     if options.match:
         chosen = {name for name in chosen if options.match.search(name)}
     wrong, operators, calls = [], set(), 0
-    for call in valid_calls(chosen):
+    with_calls = set() if options.drawn else chosen
+    for call in valid_calls(with_calls):
         name = call.title.partition('[')[0]
         operators.add(name)
         made, found = tried(by_name[name], call, tede)
         calls += made
         wrong += found
-    for call, op in forms(chosen):
+    for call, op in forms(with_calls):
         made, found = tried(op, call, tede)
         calls += made
         wrong += found
     callables = {op.schema.full_name: fn for op, fn in samples.entries()}
     for name in sorted(chosen - operators):
-        made, found = tried_drawn(by_name[name], callables[name], tede, options.seed)
+        made, found = tried_drawn(by_name[name], callables[name], tede, options.seed, options.draws)
         calls += made
         wrong += found
         operators.add(name)

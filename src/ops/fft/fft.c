@@ -446,6 +446,8 @@ td_tensor *td_op_fft_rfftfreq(int64_t n, double d, td_dtype dtype, td_device dev
 static td_tensor *shift(td_tensor *x, int64_t n_dim, const int64_t *dim, bool back)
 {
     int64_t dims[TD_MAX_DIMS], shifts[TD_MAX_DIMS], n = n_dim < 0 ? x->ndim : n_dim;
+    if (n > TD_MAX_DIMS)        /* a dimension may be named twice, but not without end */
+        return td_fail(TD_E_RUNTIME, "fftshift: %" PRId64 " dims, of at most %d", n, TD_MAX_DIMS);
     for (int64_t i = 0; i < n; i++) {
         int d = n_dim < 0 ? (int)i : td_wrap_dim(dim[i], x->ndim);
         if (d < 0)

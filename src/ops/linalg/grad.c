@@ -103,6 +103,8 @@ int td_op_solve_triangular_backward(td_tensor **results, td_tensor *grad, td_ten
  * leading square block and the rest. */
 td_tensor *td_op_lu_factor_backward(td_tensor *grad, td_tensor *LU, td_tensor *pivots)
 {
+    if (td_check_matrix("lu_factor_backward", LU, "LU"))
+        return NULL;
     int64_t m = LU->sizes[LU->ndim - 2], n = LU->sizes[LU->ndim - 1], k = m < n ? m : n;
     LET(unit) = td_eye(k, (td_dtype)LU->dtype, LU->device);
     LET(square) = m > n ? td_narrow(LU, -2, 0, k) : td_narrow(LU, -1, 0, k);
@@ -207,6 +209,8 @@ static td_tensor *over_adjoint(td_tensor *scale, td_tensor *A)
  * det's zeros are exact where a pivot is 0; a matrix that is singular up to rounding is solved with. */
 td_tensor *td_op_linalg_det_backward(td_tensor *grad, td_tensor *det, td_tensor *A)
 {
+    if (td_check_matrix("linalg_det_backward", A, "A"))
+        return NULL;
     bool singular = det->device.type != TD_META && td_hides_values(det);
     if (det->device.type != TD_META && det->numel && !singular) {
         LET(zero) = td_wrapped_number(td_int(0));
@@ -503,6 +507,8 @@ td_tensor *td_op_eig_backward(td_tensor *gL, td_tensor *gV, td_tensor *L, td_ten
  * m by m for a wide matrix, n by n for a tall one. */
 td_tensor *td_op_pinv_backward(td_tensor *grad, td_tensor *pinv, td_tensor *A)
 {
+    if (td_check_matrix("pinv_backward", A, "A"))
+        return NULL;
     int64_t m = A->sizes[A->ndim - 2], n = A->sizes[A->ndim - 1];
     LET(gH) = td_adjoint_of(grad);
     LET(pinvH) = td_adjoint_of(pinv);

@@ -564,12 +564,14 @@ int td_op_linear_backward(td_tensor **results, td_tensor *self, td_tensor *grad,
                           const bool *mask)
 {
     (void)n_mask;
+    results[0] = results[1] = results[2] = NULL;
+    if (self->ndim < 1 || weight->ndim < 1)
+        return td_error(TD_E_RUNTIME, "linear_backward: a number has no features");
     int64_t in = self->sizes[self->ndim - 1], out = weight->ndim == 2 ? weight->sizes[0] : 1, rows = 1;
     for (int i = 0; i < self->ndim - 1; i++)
         rows *= self->sizes[i];
     TD_AUTO td_tensor *g = td_reshape(grad, 2, (int64_t[]){rows, out});
     TD_AUTO td_tensor *w = weight->ndim == 2 ? td_ref(weight) : td_unsqueeze(weight, 0);
-    results[0] = results[1] = results[2] = NULL;
     if (mask[0]) {
         TD_AUTO td_tensor *conjugate = td_conj(w);
         TD_AUTO td_tensor *flat = td_mm(g, conjugate);

@@ -571,6 +571,8 @@ td_tensor *td_op_linalg_tensorsolve(td_tensor *self, td_tensor *other, int64_t n
     LET(moved) = NULL;
     if (n_dims > 0) {
         int64_t to[TD_MAX_DIMS];
+        if (n_dims > self->ndim)
+            return td_fail(TD_E_RUNTIME, "linalg.tensorsolve: %" PRId64 " dims of a tensor of %d dimensions", n_dims, self->ndim);
         for (int i = 0; i < n_dims; i++)
             to[i] = i - n_dims;
         moved = td_movedim_intlist(self, n_dims, dims, n_dims, to);

@@ -126,7 +126,8 @@ td_tensor *td_op_prod_backward(td_tensor *grad, td_tensor *self, td_tensor *resu
         TD_AUTO td_tensor *product = td_restore_dims(result, self->ndim, dim ? 1 : -1, dim, keepdim);
         others = td_div(product, x);
     } else if (dim) {
-        others = product_of_others(x, td_wrap_dim(*dim, self->ndim));
+        const int d = td_wrap_dim(*dim, self->ndim);
+        others = d < 0 ? NULL : product_of_others(x, d);
     } else {
         TD_AUTO td_tensor *flat = td_reshape(x, 1, (int64_t[]){-1});
         TD_AUTO td_tensor *each = flat ? product_of_others(flat, 0) : NULL;

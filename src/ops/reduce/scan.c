@@ -109,7 +109,7 @@ td_tensor *td_op_cumprod_backward(td_tensor *grad, td_tensor *self, td_tensor *r
         TD_AUTO td_tensor *y = td_conj(x);
         TD_AUTO td_tensor *next = td_shift_along(y, dim, true);
         TD_AUTO td_tensor *later = td_linear_scan(grad, next, dim, true);
-        TD_AUTO td_tensor *before = td_product_before(y, td_wrap_dim(dim, self->ndim));
+        TD_AUTO td_tensor *before = later ? td_product_before(y, td_wrap_dim(dim, self->ndim)) : NULL;
         out = td_mul(before, later);
     }
     return out && out->dtype != self->dtype ? td_to(out, (td_dtype)self->dtype) : td_tensor_retain(out);

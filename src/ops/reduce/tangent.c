@@ -35,8 +35,10 @@ static double count_over(const td_tensor *self, int64_t n_dim, const int64_t *di
     double count = 1;
     for (int d = 0; d < self->ndim && n_dim <= 0; d++)
         count *= (double)self->sizes[d];
-    for (int64_t i = 0; i < n_dim && self->ndim; i++)
-        count *= (double)self->sizes[td_wrap_dim(dim[i], self->ndim)];
+    for (int64_t i = 0; i < n_dim; i++) {
+        int64_t d = dim[i] < 0 ? dim[i] + self->ndim : dim[i];
+        count *= d >= 0 && d < self->ndim ? (double)self->sizes[d] : 1;     /* the reductions beside this refuse a dimension that isn't there */
+    }
     return count;
 }
 
@@ -184,7 +186,7 @@ td_tensor *td_op_cumprod_tangent(td_tensor *t, td_tensor *self, td_tensor *resul
     LET(x) = self->dtype == result->dtype ? td_ref(self) : td_to_dtype(self, (td_dtype)result->dtype, false, false, TD_MEMORY_FORMAT_NONE);
     LET(first) = td_narrow(result, dim, 0, 1);
     LET(one) = td_ones_like(first);
-    LET(front) = td_narrow(result, dim, 0, result->sizes[td_wrap_dim(dim, result->ndim)] - 1);
+    LET(front) = first ? td_narrow(result, dim, 0, result->sizes[td_wrap_dim(dim, result->ndim)] - 1) : NULL;
     LET(before) = one && front ? td_cat(2, (td_tensor *[]){one, front}, dim) : NULL;
     LET(added) = td_mul_tensor(t, before);
     return td_linear_scan(added, x, dim, false);

@@ -368,6 +368,8 @@ td_tensor *td_op_repeat_backward(td_tensor *grad, int64_t n, const int64_t *repe
 {
     int64_t sizes[2 * TD_MAX_DIMS] = {0}, dims[TD_MAX_DIMS];
     int k = 0, n_sum = 0;
+    if (n > TD_MAX_DIMS || n_shape > n)
+        return td_fail(TD_E_RUNTIME, "repeat_backward: %" PRId64 " repetitions of %" PRId64 " dimensions", n, n_shape);
     for (int i = 0; i < n; i++) {
         if (repeats[i] == 0)        /* self isn't in the result at all */
             return td_zeros(n_shape, shape, (td_dtype)grad->dtype, grad->device);

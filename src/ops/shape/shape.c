@@ -240,6 +240,8 @@ td_tensor *td_op_permute(td_tensor *self, int64_t n_dims, const int64_t *dims)
 td_tensor *td_op_permute_backward(td_tensor *grad, int64_t n_dims, const int64_t *dims)
 {
     int64_t inverse[TD_MAX_DIMS] = {0};
+    if (n_dims != grad->ndim)
+        return td_permute(grad, n_dims, dims);      /* which says so */
     for (int i = 0; i < n_dims; i++) {
         int d = td_wrap_dim(dims[i], (int)n_dims);
         if (d < 0)
