@@ -7,6 +7,8 @@
  * other (pidfd) that the kernel marks when it ends.  Those on other machines are seen by timeouts alone. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,7 +22,7 @@
 #include "mpi.h"
 
 /* Where a process is: two are on one machine if the kernel was started at the same time, and they see the same numbers. */
-typedef struct place { char boot[40]; uint64_t numbers; int64_t pid; } place;
+typedef struct place { char boot[40]; uint64_t numbers; int64_t pid, cores; } place;
 
 static struct {
     pthread_mutex_t lock;
@@ -33,11 +35,15 @@ static struct {
 typedef struct group {
     MPI_Comm comm;
     int      rank, size;
+    bool     exchanges;                 /* all on this machine, and not too many to send to each other, */
+    bool     crowded;                   /* and one of them shares cores, so that all take the same ways */
+    uint32_t calls;                     /* by exchange, so far */
     int      ranks[];                   /* in the world */
 } group;
 
 typedef struct request {
     MPI_Request handle;
+    exchange   *exchange;               /* in place of the handle */
     void       *scratch;                /* operands in another order or multiplied; what is received is never there */
     td_dtype    dtype;
     td_part     divided;                /* by `by`, at the end */
@@ -134,7 +140,7 @@ static int in_time(int (*run)(void *about), void *about, size_t size, double sec
 static void fill_place(place *p)
 {
     struct stat s;
-    *p = (place){.pid = getpid()};
+    *p = (place){.pid = getpid(), .cores = world.cores};
     const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (file >= 0) {
         if (read(file, p->boot, sizeof p->boot - 1) < 0)
@@ -286,6 +292,22 @@ static int tag_of(const char *name)
     return (int)((hash ^ hash >> 15) & 0x7fff);
 }
 
+/* Calls are exchanges (exchange.c) among few ranks of one machine where that is quicker: sums of parts if they are large, since MPICH copies all operands;
+ * what is small where ranks share cores, since it saves switches between them. */
+enum { MOST_EXCHANGING = 16, ALL_AT_ONCE = 4 << 10, SMALL = 128 << 10, LARGE_PARTS = 64 << 10 };
+
+static void find_ways(group *g)
+{
+    g->exchanges = g->size > 1 && g->size <= MOST_EXCHANGING;
+    g->crowded = false;
+    for (int i = 0; i < g->size; i++) {
+        const int rank = g->ranks[i];
+        g->exchanges &= rank == world.rank || world.watched[rank] >= 0;
+        g->crowded |= world.local > world.places[rank].cores;
+    }
+    g->crowded &= g->exchanges;
+}
+
 static void *open_group(td_group_options *o)
 {
     pthread_mutex_lock(&world.lock);
@@ -313,7 +335,7 @@ static void *open_group(td_group_options *o)
     if (!status)
         status = in_time(create, c, size, o->timeout, true, "the members of a group to make it");
     if (!status)
-        g->comm = c->comm, g->rank = o->rank, g->size = o->n_ranks;
+        g->comm = c->comm, g->rank = o->rank, g->size = o->n_ranks, g->calls = 0, find_ways(g);
     free(c);
     if (!status)
         return g;
@@ -361,6 +383,7 @@ static request *request_new(const td_engine_call *call, size_t numbers)
 }
 static void request_free(request *r)
 {
+    free(r->exchange);
     free(r->scratch);
     free(r);
 }
@@ -389,15 +412,39 @@ static void *lay_out(const td_engine_call *call, int n, const td_part *parts, MP
     return base;
 }
 
+/* Messages of the program have even tags, those of exchanges odd ones. */
+static int tag_of_program(const td_engine_call *call) { return call->tag > INT_MAX / 2 ? -1 : 2 * call->tag; }
+
+/* Make a call of messages from each rank to each other (exchange.c). */
+static void *exchanged(request *r, group *g, int64_t element, const td_part *from, const td_part *to, MPI_Datatype type, MPI_Op op)
+{
+    r->exchange = exchange_begin(g->comm, g->rank, g->size, __atomic_fetch_add(&g->calls, 1, __ATOMIC_RELAXED), element, from, to, type, op);
+    return begun(r, r->exchange ? 0 : -1);
+}
+
+/* All that is read, in order, into memory of the request's; multiplied, if the reduction says so. */
+static int copy_operands(request *r, const td_engine_call *call)
+{
+    int64_t n = 0;
+    for (int i = 0; i < call->n_from; i++)
+        n += call->from[i].count;
+    char *place = r->scratch = malloc((size_t)(n * size_of(call)) + 1);
+    if (!place)
+        return td_error(TD_E_MEMORY, "no memory for a reduction's operands");
+    for (int i = 0; i < call->n_from; place += call->from[i].count * size_of(call), i++)
+        if (call->from[i].count)
+            memcpy(place, call->from[i].data, (size_t)(call->from[i].count * size_of(call)));
+    if (call->reduction == TD_REDUCE_PREMUL_SUM)
+        mpi_scale(call->dtype, r->scratch, n, call->factor);
+    return 0;
+}
+
 /* What all reductions have to do before and after. *from: what is read. */
 static request *reduction(const td_engine_call *call, size_t numbers, MPI_Datatype *type, MPI_Op *op, const void **from, const group *g)
 {
-    int64_t n = 0;
     bool together = true;
-    for (int i = 0; i < call->n_from; i++) {
-        together &= !i || (char *)call->from[i - 1].data + call->from[i - 1].count * size_of(call) == call->from[i].data;
-        n += call->from[i].count;
-    }
+    for (int i = 1; i < call->n_from; i++)
+        together &= (char *)call->from[i - 1].data + call->from[i - 1].count * size_of(call) == call->from[i].data;
     request *r = request_new(call, numbers);
     if (!r)
         return NULL;
@@ -405,16 +452,8 @@ static request *reduction(const td_engine_call *call, size_t numbers, MPI_Dataty
         return begun(r, -1);
     *from = call->from[0].data;
     if (!together || call->reduction == TD_REDUCE_PREMUL_SUM) {
-        char *at = r->scratch = malloc((size_t)(n * size_of(call)) + 1);
-        if (!at) {
-            td_error(TD_E_MEMORY, "no memory for a reduction's operands");
+        if (copy_operands(r, call))
             return begun(r, -1);
-        }
-        for (int i = 0; i < call->n_from; at += call->from[i].count * size_of(call), i++)
-            if (call->from[i].count)
-                memcpy(at, call->from[i].data, (size_t)(call->from[i].count * size_of(call)));
-        if (call->reduction == TD_REDUCE_PREMUL_SUM)
-            mpi_scale(call->dtype, r->scratch, n, call->factor);
         *from = r->scratch;
     }
     if (call->reduction == TD_REDUCE_AVG && call->n_to)
@@ -431,6 +470,19 @@ static void *all_reduce(void *p, const td_engine_call *call)
     MPI_Op op;
     const void *from;
     request *r = reduction(call, 0, &type, &op, &from, g);
+    const int64_t bytes = call->to[0].count * size_of(call);
+    if (r && g->crowded && bytes && bytes <= SMALL) {
+        td_part parts[MOST_EXCHANGING], sums[MOST_EXCHANGING] = {0};
+        char *source = from == MPI_IN_PLACE ? call->to[0].data : (void *)from, *to = call->to[0].data;
+        for (int i = 0; i < g->size; i++) {         /* each adds a piece, which it sends on; or all of it, if that is little */
+            const bool all = bytes <= ALL_AT_ONCE;
+            const int64_t n = call->to[0].count, first = all ? 0 : n * i / g->size, end = all ? n : n * (i + 1) / g->size;
+            parts[i] = (td_part){source + first * size_of(call), end - first};
+            if (!all || i == g->rank)
+                sums[i] = (td_part){to + first * size_of(call), end - first};
+        }
+        return exchanged(r, g, size_of(call), parts, sums, type, op);
+    }
     return !r ? NULL : BEGUN(r, MPI_Iallreduce_c, from, call->to[0].data, call->to[0].count, type, op, g->comm, &r->handle);
 }
 static void *reduce(void *p, const td_engine_call *call)
@@ -442,12 +494,53 @@ static void *reduce(void *p, const td_engine_call *call)
     request *r = reduction(call, 0, &type, &op, &from, g);
     return !r ? NULL : BEGUN(r, MPI_Ireduce_c, from, call->n_to ? call->to[0].data : NULL, call->from[0].count, type, op, call->root, g->comm, &r->handle);
 }
+/* Whether the result is in memory of its own, or of what this rank adds itself: what others are sent must stay until then. */
+static bool apart(const td_engine_call *call, int rank)
+{
+    const uintptr_t to = (uintptr_t)call->to[0].data, end = to + (uintptr_t)(call->to[0].count * size_of(call));
+    bool all = true;
+    for (int i = 0; i < call->n_from; i++) {
+        const uintptr_t from = (uintptr_t)call->from[i].data;
+        all &= from >= end || to >= from + (uintptr_t)(call->from[i].count * size_of(call)) || (i == rank && from == to);
+    }
+    return all;
+}
+/* Each adds its part of all. */
+static void *exchanged_parts(group *g, const td_engine_call *call)
+{
+    MPI_Datatype type;
+    MPI_Op op;
+    td_part parts[MOST_EXCHANGING], sums[MOST_EXCHANGING] = {0};
+    request *r = request_new(call, 0);
+    if (!r || mpi_reduction(call, &type, &op))
+        return r ? begun(r, -1) : NULL;
+    if (call->from[g->rank].count != call->to[0].count)
+        return begun(r, td_error(TD_E_VALUE, "reduce_scatter: a part of %" PRId64 " elements can't be summed where %" PRId64 " are", call->from[g->rank].count,
+                                 call->to[0].count));
+    sums[g->rank] = call->to[0];
+    memcpy(parts, call->from, sizeof *parts * (size_t)g->size);
+    if (call->reduction == TD_REDUCE_PREMUL_SUM || !apart(call, g->rank)) {
+        if (copy_operands(r, call))
+            return begun(r, -1);
+        char *place = r->scratch;
+        for (int i = 0; i < g->size; place += parts[i++].count * size_of(call))
+            parts[i].data = place;
+    }
+    if (call->reduction == TD_REDUCE_AVG)
+        r->divided = call->to[0], r->by = 1.0 / g->size;
+    return exchanged(r, g, size_of(call), parts, sums, type, op);
+}
 static void *reduce_scatter(void *p, const td_engine_call *call)
 {
     group *g = p;
     MPI_Datatype type;
     MPI_Op op;
     const void *from;
+    int64_t largest = 0;
+    for (int i = 0; i < g->size; i++)
+        largest = call->from[i].count > largest ? call->from[i].count : largest;
+    if (g->crowded || (g->exchanges && largest * size_of(call) >= LARGE_PARTS))
+        return exchanged_parts(g, call);
     request *r = reduction(call, (size_t)g->size, &type, &op, &from, g);
     if (!r)
         return NULL;
@@ -469,6 +562,18 @@ static void *broadcast(void *p, const td_engine_call *call)
 static void *all_gather(void *p, const td_engine_call *call)
 {
     group *g = p;
+    int64_t largest = 0;
+    for (int i = 0; i < g->size; i++)
+        largest = call->to[i].count > largest ? call->to[i].count : largest;
+    if (g->crowded && largest * size_of(call) <= SMALL) {
+        const td_part *own = &call->to[g->rank], *from = &call->from[0];
+        request *e = request_new(call, 0);
+        if (e && from->count != own->count)
+            return begun(e, td_error(TD_E_VALUE, "all_gather: %" PRId64 " elements can't go where %" PRId64 " are", from->count, own->count));
+        if (e && from->data != own->data && from->count)
+            memcpy(own->data, from->data, (size_t)(from->count * size_of(call)));
+        return !e ? NULL : exchanged(e, g, size_of(call), NULL, call->to, NULL, NULL);
+    }
     request *r = request_new(call, 2 * (size_t)g->size);
     if (!r)
         return NULL;
@@ -515,7 +620,7 @@ static void *send(void *p, const td_engine_call *call)
 {
     group *g = p;
     request *r = request_new(call, 0);
-    return !r ? NULL : BEGUN(r, MPI_Isend_c, call->from[0].data, call->from[0].count * size_of(call), MPI_BYTE, call->root, call->tag, g->comm, &r->handle);
+    return !r ? NULL : BEGUN(r, MPI_Isend_c, call->from[0].data, call->from[0].count * size_of(call), MPI_BYTE, call->root, tag_of_program(call), g->comm, &r->handle);
 }
 static void *recv(void *p, const td_engine_call *call)
 {
@@ -524,12 +629,21 @@ static void *recv(void *p, const td_engine_call *call)
     const int from = call->root < 0 ? MPI_ANY_SOURCE : call->root;
     if (r)
         r->receives = true;
-    return !r ? NULL : BEGUN(r, MPI_Irecv_c, call->to[0].data, call->to[0].count * size_of(call), MPI_BYTE, from, call->tag, g->comm, &r->handle);
+    return !r ? NULL : BEGUN(r, MPI_Irecv_c, call->to[0].data, call->to[0].count * size_of(call), MPI_BYTE, from, tag_of_program(call), g->comm, &r->handle);
 }
 static void *barrier(void *p, const td_engine_call *call)
 {
     group *g = p;
     request *r = request_new(call, 0);
+    if (r && g->crowded) {
+        td_part bytes[MOST_EXCHANGING];
+        char *place = r->scratch = calloc(1, MOST_EXCHANGING);
+        if (!place)
+            return begun(r, td_error(TD_E_MEMORY, "no memory for a barrier"));
+        for (int i = 0; i < g->size; i++)
+            bytes[i] = (td_part){place + i, 1};
+        return exchanged(r, g, 1, NULL, bytes, NULL, NULL);
+    }
     return !r ? NULL : BEGUN(r, MPI_Ibarrier, g->comm, &r->handle);
 }
 
@@ -539,7 +653,9 @@ static int test(void *p, void *q, int *source)
     int flag = 0;
     MPI_Status status = {0};
     (void)p;
-    if (mpi_check(MPI_Test(&r->handle, &flag, &status), "MPI_Test")) {
+    if (r->exchange && (flag = exchange_test(r->exchange)) < 0)
+        return -1;
+    if (!r->exchange && mpi_check(MPI_Test(&r->handle, &flag, &status), "MPI_Test")) {
         r->handle = MPI_REQUEST_NULL;
         return -1;
     }
@@ -557,6 +673,8 @@ static int release(void *p, void *q)
 {
     request *r = q;
     (void)p;
+    if (r->exchange)
+        return 0;
     if (r->handle != MPI_REQUEST_NULL) {
         MPI_Status status = {0};
         int done = 0, failed = !r->receives || MPI_Cancel(&r->handle);

@@ -58,6 +58,7 @@ enum { MPI_SUCCESS = 0, MPI_ANY_SOURCE = -1, MPI_THREAD_MULTIPLE = 4096, MPI_MAX
     F(MPI_Group_incl, (MPI_Group, int n, const int *ranks, MPI_Group *)) \
     F(MPI_Group_free, (MPI_Group *)) \
     F(MPI_Error_string, (int code, char *text, int *length)) \
+    F(MPI_Reduce_local_c, (const void *, void *, MPI_Count, MPI_Datatype, MPI_Op)) \
     F(MPI_Op_create_c, (MPI_User_function_c *, int commute, MPI_Op *)) \
     F(MPI_Test, (MPI_Request *, int *flag, MPI_Status *)) \
     F(MPI_Cancel, (MPI_Request *)) \
@@ -85,4 +86,13 @@ int mpi_check(int code, const char *what);
 int  mpi_reduction(const td_engine_call *call, MPI_Datatype *datatype, MPI_Op *op);
 /* Multiply n numbers by a factor, rounded as the dtype is. */
 void mpi_scale(td_dtype dtype, void *data, int64_t n, double factor);
+
+/* A call among ranks of one machine, by messages from each to each other.  `from`: by rank, what it is sent to be added; NULL: nothing is added, and `to` of
+ * this rank is sent on as it is.  `to` of this rank: its sum.  `to` of the others: their sums, if these are wanted; else empty.  `number`: the same on all
+ * ranks for a call, another one for each.  NULL with an error. */
+typedef struct exchange exchange;
+exchange *exchange_begin(MPI_Comm comm, int rank, int size, uint32_t number, int64_t element, const td_part *from, const td_part *to, MPI_Datatype type,
+                         MPI_Op op);
+/* Moves it on: 1 if it is done, and belongs to free(); 0; -1 with an error, after which MPI may still use its memory. */
+int exchange_test(exchange *e);
 #endif
