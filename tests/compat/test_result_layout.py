@@ -134,3 +134,19 @@ def test_what_is_resized_for_factors_has_their_columns(lib):
     assert lib.linalg.solve(a, a, out=empty()).stride() == (1, 3)
     kept = lib.empty(3, 3)
     assert lib.linalg.inv(a, out=kept).stride() == (3, 1) and lib.allclose(kept @ a, lib.eye(3), atol=1e-5)
+
+
+@pytest.mark.parametrize('format', ['channels_last', 'contiguous_format'])
+def test_to_goes_by_the_format_that_strides_suggest(both, format):
+    made = {'plain': lambda lib, n, c, h, w: lib.zeros(n, c, h, w),
+            'last': lambda lib, n, c, h, w: lib.zeros(n, h, w, c).permute(0, 3, 1, 2),
+            'turned': lambda lib, n, c, h, w: lib.zeros(w, h, c, n).permute(3, 2, 1, 0),
+            'expanded': lambda lib, n, c, h, w: lib.zeros(n, c, 1, 1).expand(n, c, h, w)}
+    for sizes in ((10, 2, 1, 1), (1, 1, 1, 1), (2, 1, 1, 1), (2, 1, 3, 1), (2, 3, 1, 2), (1, 3, 2, 2), (2, 3, 2, 2), (0, 3, 2, 2)):
+        for way, make in made.items():
+            found = []
+            for lib in both:
+                x = make(lib, *sizes)
+                y = x.to(memory_format=getattr(lib, format))
+                found.append((y.stride(), y is x))
+            assert found[0] == found[1], (sizes, way)

@@ -417,6 +417,15 @@ td_tensor *td_op__to_copy(td_tensor *self, td_dtype dtype, td_device device, boo
     return copy;
 }
 
+/* Whether to() has nothing to do for the format: it goes by the format that the strides suggest, as PyTorch's does, and not by how the elements lie.
+ * So a (10, 2, 1, 1) tensor, whose elements lie in both formats, is copied when channels_last is wanted, and gets its strides. */
+static bool suggests(const td_tensor *x, td_memory_format format)
+{
+    if (format == TD_CONTIGUOUS_FORMAT)
+        return !td_has_channels_last(x);
+    return !is_channels(format) || (x->ndim == (format == TD_CHANNELS_LAST ? 4 : 5) && td_has_channels_last(x));
+}
+
 /* to() in all its forms: self, with another reference, where dtype, device and format are as they should be already; of devices other
  * than cpu and meta the index counts, which is resolved first. */
 static td_tensor *convert(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, bool copy, td_memory_format format)
@@ -428,7 +437,7 @@ static td_tensor *convert(td_tensor *self, td_dtype dtype, td_device device, boo
     /* Two indices agree if they are the same or one of them is not known. */
     bool same = kind == (td_dtype)self->dtype && where.type == self->device.type &&
                 (where.index == self->device.index || where.index < 0 || self->device.index < 0) &&
-                lies_in(self, format);
+                suggests(self, format);
     return same && !copy ? td_tensor_retain(self) : td__to_copy(self, dtype, device, non_blocking, format);
 }
 td_tensor *td_op_to_dtype_layout(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, bool copy,
