@@ -9,7 +9,8 @@ class TraitError(ValueError):
 
 
 POLICIES = 'lower_precision', 'fp32', 'promote', 'not', 'unsafe'
-CHOICES = {'decompose': ('never', 'linear', 'matmul', 'square', 'dropout', 'dropout_', 'feature_dropout', 'feature_dropout_', 'lift_fresh',
+CHOICES = {'decompose': ('never', 'linear', 'matmul', 'square', 'dropout', 'dropout_', 'feature_dropout', 'feature_dropout_', 'alpha_dropout',
+                         'alpha_dropout_', 'feature_alpha_dropout', 'feature_alpha_dropout_', 'lift_fresh',
                          'lift_fresh_copy'),
            'names': ('reduced', 'swapped', 'permuted', 'dropped', 'squeezed', 'product', 'kept')}
 FORMATS = {'complex32': ['C32'], 'float8': ['F8_E4M3FN', 'F8_E5M2', 'F8_E4M3FNUZ', 'F8_E5M2FNUZ'], 'float8_e8m0fnu': ['F8_E8M0FNU'],

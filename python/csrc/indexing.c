@@ -75,6 +75,7 @@ static PyObject *plain_sequence(PyObject *item)
         index = array ? td_to(inferred, TD_I64) : td_py_tensor_from_data(item, TD_I64, cpu);
         td_tensor_release(inferred);
     }
+    index = td_py_lifted(index);        /* a mode that takes over the call takes numbers that the program wrote down by their own operator */
     return index ? td_py_wrap(index) : PyErr_Occurred() ? NULL : td_py_raise();
 }
 

@@ -57,7 +57,17 @@ def matmul(self, other):
     return ops.view.default(ops.bmm.default(a, b), list(batch) + [self.shape[-2], other.shape[-1]])
 
 
-def dropout(input, p, train, whole_channels=False, times=lambda x, noise: tede.ops.aten.mul.Tensor(x, noise)):
+def _times(x, factor, shift=None):
+    product = tede.ops.aten.mul.Tensor(x, factor)
+    return product if shift is None else tede.ops.aten.add_.Tensor(product, shift)
+
+
+def _times_(x, factor, shift=None):
+    product = tede.ops.aten.mul_.Tensor(x, factor)
+    return product if shift is None else tede.ops.aten.add_.Tensor(product, shift)
+
+
+def dropout(input, p, train, whole_channels=False, times=_times, alpha=False):
     """The mask is drawn by a separate operator, so that modes see what depends on the random state."""
     ops = tede.ops.aten
     if p == 0 or not train or input.numel() == 0:
@@ -70,11 +80,17 @@ def dropout(input, p, train, whole_channels=False, times=lambda x, noise: tede.o
         noise = ops.new_empty.default(input, [*input.shape[:2]] + [1] * (input.dim() - 2))
     else:
         noise = ops.empty_like.default(input)
-    return times(input, ops.div_.Scalar(ops.bernoulli_.float(noise, 1 - p), 1 - p))
+    noise = ops.bernoulli_.float(noise, 1 - p)
+    if not alpha:
+        return times(input, ops.div_.Scalar(noise, 1 - p))
+    saturation = 1.7580993408473766         # as in src/ops/random/random.c: what is dropped becomes what selu approaches
+    scale = 1 / math.sqrt((saturation * saturation * p + 1) * (1 - p))
+    shift = ops.add_.Scalar(ops.mul_.Scalar(ops.add.Scalar(noise, -1), saturation * scale), saturation * scale * p)
+    return times(input, ops.mul_.Scalar(noise, scale), shift)
 
 
-def dropout_(self, p, train, whole_channels=False):
-    return dropout(self, p, train, whole_channels, lambda x, noise: tede.ops.aten.mul_.Tensor(x, noise))
+def _dropout(**ways):
+    return lambda x, p, train: dropout(x, p, train, **ways)
 
 
 def _lifted(lift):
@@ -89,8 +105,10 @@ def _lifted(lift):
 
 RULES = {"lift_fresh": _lifted("lift_fresh"), "lift_fresh_copy": _lifted("lift_fresh_copy"),
          "linear": linear, "matmul": matmul, "square": lambda self: tede.ops.aten.pow.Tensor_Scalar(self, 2), "dropout": dropout,
-         "dropout_": dropout_, "feature_dropout": lambda input, p, train: dropout(input, p, train, True),
-         "feature_dropout_": lambda self, p, train: dropout_(self, p, train, True)}
+         "dropout_": _dropout(times=_times_), "feature_dropout": _dropout(whole_channels=True),
+         "feature_dropout_": _dropout(whole_channels=True, times=_times_), "alpha_dropout": _dropout(alpha=True),
+         "alpha_dropout_": _dropout(times=_times_, alpha=True), "feature_alpha_dropout": _dropout(whole_channels=True, alpha=True),
+         "feature_alpha_dropout_": _dropout(whole_channels=True, times=_times_, alpha=True)}
 
 
 def entry(space, name, overload, flags):

@@ -382,3 +382,38 @@ def test_a_size_that_is_given_needs_no_values(lib):
         assert lib.ones(3, 2).repeat_interleave(lib.ones(3, dtype=lib.int64), 0, output_size=5).shape == (5, 2)
         with pytest.raises(fake.DynamicOutputShapeException):
             lib.ones(3, 2).repeat_interleave(lib.ones(3, dtype=lib.int64), 0)
+
+
+def test_graphs_have_what_is_drawn_and_what_is_written_down(lib):
+    make_fx = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor").make_fx
+    F, x = lib.nn.functional, lib.rand(4, 5)
+    for drop in (F.alpha_dropout, F.feature_alpha_dropout, lib.alpha_dropout_, lib.feature_alpha_dropout_):
+        made = make_fx(lambda x: drop(x.clone(), 0.4, True))(x)         # noqa: B023
+        assert made.code.count("bernoulli_.float(") == 1
+        lib.manual_seed(3)
+        found = made(x)
+        lib.manual_seed(3)
+        assert lib.allclose(found, drop(x.clone(), 0.4, True), atol=1e-6)
+    assert "aten.item" not in make_fx(lib.linalg.eigvals)(x[:, :4]).code
+    for values in ([0, 2], [True, False, True, False]):
+        for mode in "real", "fake":
+            made = make_fx(lambda x: x[values] + 1, tracing_mode=mode)(x)       # noqa: B023
+            assert made.code.count("aten.lift_fresh_copy") == 1 and lib.equal(made(x), x[values] + 1)
+
+
+def test_matrices_with_infinities_have_no_eigenvalues(lib):
+    for dtype in lib.float32, lib.complex128:
+        for bad in "nan", "inf":
+            a = lib.eye(3, dtype=dtype).repeat(2, 1, 1)
+            a[1, 2, 0] = float(bad)
+            with pytest.raises(RuntimeError, match="input tensor should not contain infs or NaNs"):
+                lib.linalg.eig(a)
+
+
+def test_lists_within_results_are_followed(lib):
+    make_fx = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor").make_fx
+    with lib.library._scoped_library("lists_within", "DEF") as library:
+        library.define("halves(Tensor x) -> (Tensor[], int)")
+        library.impl("halves", lambda x: ([y.clone() for y in x.chunk(2)], 2), "CPU")
+        made = make_fx(lambda x: lib.ops.lists_within.halves(x)[0][1] * 2)(lib.zeros(4))
+        assert made(lib.arange(4.)).tolist() == [4, 6]

@@ -761,27 +761,14 @@ int td_meta__linalg_eig(td_spec *specs, td_tensor *A, bool compute_v)
     td_spec_set(specs + 1, A->ndim, A->sizes, dtype, A->device);
     return td_spec_columns(specs + 1);
 }
-/* LAPACK's iteration need not end well with NaN or infinities in the matrix. */
-static int check_finite(td_tensor *A)
-{
-    if (!A->numel || A->device.type == TD_META)
-        return 0;
-    TD_AUTO td_tensor *still = td_detach(A);
-    TD_AUTO td_tensor *each = td_isfinite(still);
-    TD_AUTO td_tensor *all = td__is_all_true(each);
-    td_scalar yes;
-    if (!all || td_item(&yes, all))
-        return -1;
-    return td_scalar_bool(yes) ? 0 : td_error(TD_E_RUNTIME, "torch.linalg.eig: input tensor should not contain infs or NaNs.");
-}
 int td_op_linalg_eig(td_tensor **results, td_tensor *self)
 {
-    return check_square_numbers("linalg.eig", self) || check_finite(self) ? -1 : td__linalg_eig(results, self, true);
+    return check_square_numbers("linalg.eig", self) ? -1 : td__linalg_eig(results, self, true);
 }
 td_tensor *td_op_linalg_eigvals(td_tensor *self)
 {
     td_tensor *pair[2];
-    if (check_square_numbers("linalg.eigvals", self) || check_finite(self) || td__linalg_eig(pair, self, TD_RECORDS(self)))
+    if (check_square_numbers("linalg.eigvals", self) || td__linalg_eig(pair, self, TD_RECORDS(self)))
         return NULL;
     td_tensor_release(pair[1]);
     return pair[0];

@@ -4,6 +4,7 @@ The function runs, and a mode below autograd and transforms notes every operator
 graph as the operators of the backward pass, and a batch as those of its rules. torch.fx.symbolic_trace notes what the
 program's Python calls instead. What Python decides between the calls isn't noted."""
 import contextlib
+import importlib.util
 import inspect
 import itertools
 from operator import getitem
@@ -128,16 +129,22 @@ class _Recorder(TorchDispatchMode):
         if isinstance(result, Tensor):
             self.follow(result, node)
         elif isinstance(result, (tuple, list)):
-            self._describe_all(result, node)
-            for i, member in enumerate(result):
-                if isinstance(member, Tensor):
-                    item = self.graph.call_function(getitem, (node, i))
-                    if node in self.known:
-                        self.known.add(item)
-                    self.follow(member, item)
+            self._follow_members(result, node)
         else:
             self.symbols.follow_number(result, node)
         return result
+
+    def _follow_members(self, result, node):
+        self._describe_all(result, node)
+        for i, member in enumerate(result):
+            if isinstance(member, (Tensor, list)):
+                item = self.graph.call_function(getitem, (node, i))
+                if node in self.known:
+                    self.known.add(item)
+                if isinstance(member, list):
+                    self._follow_members(member, item)
+                else:
+                    self.follow(member, item)
 
     # ---- control flow: a call whose functions are graphs
 
@@ -288,10 +295,11 @@ def _fake_mode(flat, tracing_mode, allow_non_fake_inputs):
     """The mode of the arguments, if some are fake, or a new one."""
     known = [x.fake_mode for x in flat if isinstance(x, FakeTensor)]
     env = None
-    if not known and tracing_mode == "symbolic":
-        from tede.fx.experimental.symbolic_shapes import ShapeEnv       # which needs sympy
+    if not known and (tracing_mode == "symbolic" or importlib.util.find_spec("sympy")):     # without it, what depends on values is refused
+        from tede.fx.experimental.symbolic_shapes import ShapeEnv
         env = next((x.node.shape_env for x in flat if is_symbolic(x)), None) or ShapeEnv()
-    return known[0] if known else FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=allow_non_fake_inputs, shape_env=env)
+    return known[0] if known else FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=allow_non_fake_inputs, shape_env=env,
+                                                 static_shapes=tracing_mode == "fake")
 
 
 def _name_of(i):

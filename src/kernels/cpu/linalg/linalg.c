@@ -528,6 +528,17 @@ int td_cpu__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td_tenso
     return from_columns(out1, a) || (complex && conjugate_in_place(out1)) ? -1 : 0;
 }
 
+static bool all_finite(const td_tensor *columns, batch b, td_dtype real)
+{
+    for (int64_t i = 0; i < b.count; i++) {
+        const char *x = (const char *)columns->data + i * b.stride;
+        for (int64_t k = 0, n = (int64_t)b.rows * b.rows * (td_dtype_is_complex((td_dtype)columns->dtype) ? 2 : 1); k < n; k++)
+            if (!(real == TD_F32 ? isfinite(((const float *)x)[k]) : isfinite(((const double *)x)[k])))
+                return false;
+    }
+    return true;
+}
+
 /* Real matrices have conjugate pairs of eigenvectors, which LAPACK returns as real and imaginary part in two columns: those of the
  * value with the positive imaginary part, which comes first.  Results are complex whatever the matrix is. */
 int td_cpu__linalg_eig(td_tensor *A, bool compute_v, td_tensor *out0, td_tensor *out1)
@@ -546,6 +557,9 @@ int td_cpu__linalg_eig(td_tensor *A, bool compute_v, td_tensor *out0, td_tensor 
     TD_AUTO td_tensor *v = space((int64_t)lda * lda, dtype);
     if (!work || !reals || !wr || !v)
         return -1;
+    /* LAPACK's iteration need not end well with NaN or infinities in the matrix. */
+    if (!all_finite(a, b, td_dtype_to_real(dtype)))
+        return td_error(TD_E_RUNTIME, "torch.linalg.eig: input tensor should not contain infs or NaNs.");
     const char *job = compute_v ? "V" : "N";
     td_dtype result = (td_dtype)out0->dtype;
     for (int64_t i = 0; i < b.count && n; i++) {
