@@ -34,6 +34,7 @@ def key_of(dispatch_key):
 made_by_libraries = set()       # full names of the operators that tede.library defined
 kernels = {}        # (full name, key) -> the callable
 waiting = {}        # full name -> the kernels that came before their operator
+data_sizes = []     # while fake kernels run: functions (least, most) that make a size that data decides, the innermost last
 early = {}          # kernels of operators that aren't defined yet: full name -> [(key, function)]
 
 

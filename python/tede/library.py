@@ -12,6 +12,7 @@ from tede import _C, _registry, _tags
 from tede._ops import _overload_named, forget
 from tede._overloads import defined
 from tede._registry import fallthrough_kernel, key_of
+from tede._sym import is_symbolic
 
 __all__ = ["Library", "impl", "define", "fallthrough_kernel", "impl_abstract", "register_autocast", "register_fake",
            "register_torch_dispatch", "register_vmap", "set_traits", "get_ctx", "get_kernel", "custom_op", "triton_op", "wrap_triton",
@@ -260,15 +261,19 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
 
 _fakes = {}
 _context = []
-_any_size = [None]              # within opcheck: what picks a size that data would decide
 
 
 class FakeImplCtx:
-    """What a fake kernel may ask for: sizes that depend on data, which there are none of here."""
+    """What a fake kernel may ask for: sizes that depend on data, which tensors on meta alone have none of."""
 
     def new_dynamic_size(self, *, min=0, max=None):
-        if _any_size[0]:
-            return _any_size[0](min, max)
+        """A size that data decides, within these bounds: a tede.SymInt under a FakeTensorMode with a ShapeEnv."""
+        if is_symbolic(min) or is_symbolic(max):
+            raise ValueError(f"new_dynamic_size(min={min}, max={max}): the bounds must be known ints, not SymInts")
+        if min < 0:
+            raise ValueError(f"new_dynamic_size(min={min}, max={max}): min must be greater than or equal to 0, since sizes aren't negative")
+        if _registry.data_sizes:
+            return _registry.data_sizes[-1](min, max)
         raise NotImplementedError("new_dynamic_size(): an operator with a data-dependent shape: there are no such sizes under meta tensors")
 
     new_unbacked_symint = create_unbacked_symint = new_dynamic_size
@@ -836,13 +841,13 @@ def _test_faketensor(op, args, kwargs):
 
     def to_meta(x):
         return x.detach().to("meta")
-    _any_size[0] = pick
+    _registry.data_sizes.append(pick)
     try:
         fake = op(*_copied(args, to_meta), **dict(zip(kwargs, _copied(kwargs.values(), to_meta))))
     except (RuntimeError, NotImplementedError) as error:
         raise RuntimeError(str(error)) from error
     finally:
-        _any_size[0] = None
+        _registry.data_sizes.remove(pick)
     many = (lambda x: x if isinstance(x, (tuple, list)) else (x,))
     for a, b in zip(_tensors(many(real)), _tensors(many(fake))):
         fits = a.ndim == b.ndim and all(n == m or m in picked for n, m in zip(a.shape, b.shape))

@@ -205,3 +205,41 @@ def test_the_gradient_of_map_is_a_map(mode):
     assert made.code.count("higher_order.map_impl(") == 2 and (mode != "symbolic" or made.shape_env.guards == [])
     xs, y = (R(*s).requires_grad_() for s in (sizes if mode != "symbolic" else ((5, 6), (6,))))
     assert all(tede.allclose(a, b) for a, b in zip(made(xs, y), (y.detach().expand_as(xs), xs.detach().sum(0))))
+
+
+def test_sizes_that_data_decides_are_symbols_under_fake_tensors_too():
+    x = R(5, 5)
+    made = make_fx(lambda x: x[x > 0] * 2, tracing_mode="fake")(x)
+    y = R(5, 5)
+    assert tede.equal(made(y), y[y > 0] * 2)
+    value = next(n for n in made.graph.nodes if n.name.startswith("index")).meta["val"]
+    assert isinstance(value.shape[0], SymInt) and "size=(u0,)" in repr(value)
+    made = make_fx(lambda x: x.nonzero().expand(3, -1, 2).reshape(-1), tracing_mode="fake")(x)
+    assert tede.equal(made(y), y.nonzero().expand(3, -1, 2).reshape(-1))
+
+
+@pytest.mark.parametrize("mode", ["fake", "symbolic"])
+def test_a_fake_kernel_makes_sizes_that_data_decides(mode):
+    with tede.library._scoped_library("data_sizes", "DEF") as library:
+        library.define("pairs(Tensor x, int most) -> (Tensor, Tensor)")
+        library.impl("pairs", lambda x, most: (x.nonzero()[:most], x[x > 0].repeat(3, 1)), "CPU")
+        seen = []
+
+        def fake(x, most):
+            context = tede.library.get_ctx()
+            with pytest.raises(ValueError, match="greater than or equal to 0"):
+                context.new_dynamic_size(min=-1)
+            if isinstance(x.shape[0], SymInt):
+                with pytest.raises(ValueError, match="SymInt"):
+                    context.new_dynamic_size(max=x.shape[0])
+            rows, columns = context.new_dynamic_size(max=most), context.new_dynamic_size()
+            seen.append((rows, columns))
+            return x.new_empty(rows, x.dim(), dtype=tede.long), x.new_empty(3, columns)
+        library._register_fake("pairs", fake)
+        made = make_fx(lambda x: [y.sum(0) for y in tede.ops.data_sizes.pairs(x * 2, 4)], tracing_mode=mode)(R(5, 5))
+        x = R(5, 5) if mode == "fake" else R(4, 3)
+        assert all(map(tede.equal, made(x), [(x.nonzero())[:4].sum(0), x[x > 0].repeat(3, 1).mul(2).sum(0)]))
+        rows, columns = seen[0]
+        assert rows.node.shape_env.var_to_range[rows.node.expr].upper == 4 and str(rows) != str(columns)
+        with FakeTensorMode(), pytest.raises(RuntimeError, match="pairs"):       # without a ShapeEnv there are none
+            tede.ops.data_sizes.pairs(tede.ones(2), 4)

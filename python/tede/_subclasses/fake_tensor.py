@@ -7,10 +7,12 @@ one what depends on values raises.
 Note [Constants]. A tensor of one number that the program writes down keeps its value beside the fake one (`constant`), and so does what is
 computed from such: a program may read it back. The real tensors alias one another as the fake ones do. A write of something else, and a view that
 is too large to be a constant, through which could be written, end that for all tensors of the storage."""
+import contextlib
 import weakref
 from dataclasses import dataclass
 
 import tede
+from tede import _registry
 from tede._compat import fill as _fill
 from tede._ops import _overload_named, all_schemas
 from tede._metadata import MetadataQuery
@@ -97,6 +99,9 @@ class FakeTensor(tede.Tensor):
 
     def __repr__(self, *, tensor_contents=None):
         text = super().__repr__(tensor_contents="...")
+        if self.fake_mode.sizes is not None:
+            numbers = self.fake_mode.sizes.geometry(self)[0]
+            text = text.replace(f"size={numbers}", f"size={self.fake_mode.sizes.shown(numbers)}")
         if self.fake_device.type == "cpu":
             return text.replace("device='meta', ", "").replace(", device='meta'", "")
         return text.replace("device='meta'", f"device='{self.fake_device}'")
@@ -334,7 +339,7 @@ class FakeTensorMode(TorchDispatchMode):
         device = self._device_of(func, leaves, kwargs)
         if kwargs.get("device") is not None or (not leaves and any(a.name == "device" for a in func._schema.arguments)):
             kwargs["device"] = _META
-        with no_dispatch():
+        with no_dispatch(), self._data_sizes(func):
             try:
                 result = func(*args, **kwargs) if self.shape_env is None else self.sizes.run(func, args, kwargs)
             except NotImplementedError as error:
@@ -345,6 +350,23 @@ class FakeTensorMode(TorchDispatchMode):
                                        FakeTensor(self, x if x.is_meta else x.to(_META), device), result)
         self._note_constants(leaves, result, known)
         return result
+
+    @contextlib.contextmanager
+    def _data_sizes(self, func):
+        """Within it the operator's fake kernel may ask for sizes that data decides."""
+        if func.namespace in ("aten", "prims"):
+            yield
+            return
+
+        def make(least, most):
+            if self.shape_env is None or not self.shape_env.allow_dynamic_output_shape_ops:
+                raise DynamicOutputShapeException(func)
+            return self.sizes.data_size(least, most)
+        _registry.data_sizes.append(make)
+        try:
+            yield
+        finally:
+            _registry.data_sizes.remove(make)
 
     def _of_numbers(self, x):
         """The fake tensor of a new one that a program made of its numbers; it knows its value if that is one number."""

@@ -23,6 +23,7 @@ class Sizes:
         self.env, self._make = env, make
         self._fakes = weakref.WeakValueDictionary()         # number of the object -> fake tensor
         self._raw = False
+        self._drawn, self._at, self._value = [], 0, None        # sizes that data decides, of the operator that runs: see data_size
         others = env.fakes
         env.fakes = self._renumber if others is None else lambda env: (others(env), self._renumber(env))
 
@@ -120,19 +121,31 @@ class Sizes:
 
     def _try(self, value, func, args, kwargs, decode=True):
         args, kwargs = self._with(value, args, kwargs, decode)
-        with no_dispatch(), tede._C.DisableTorchFunction(), tede.no_grad():
-            return func(*args, **kwargs)
+        before, self._at, self._value = (self._at, self._value), 0, value
+        try:
+            with no_dispatch(), tede._C.DisableTorchFunction(), tede.no_grad():
+                return func(*args, **kwargs)
+        finally:
+            self._at, self._value = before
+
+    def data_size(self, least=0, most=None):
+        """A size that data decides, for a fake kernel. Where the operator runs again, on other numbers, it is the same one, in the order of the calls."""
+        i, self._at = self._at, self._at + 1
+        if i == len(self._drawn):
+            self._drawn.append(self._new_size(least, most).node.expr)
+        return self.env.create_symintnode(self._drawn[i]) if self._value is None else self._value(self._drawn[i])
 
     def run(self, func, args, kwargs):
         """The operator's result. Its sizes become known expressions."""
+        self._drawn, self._at = [], 0
         context = self.decode(args, kwargs)
-        if not context:
-            return func(*args, **kwargs)
         try:
             result = func(*args, **kwargs)
         except NotImplementedError:
             raise
         except _REFUSALS:
+            if not context:
+                raise
             version = self.env.version
             try:
                 self._try(self.env.stand_in, func, args, kwargs)
@@ -143,6 +156,9 @@ class Sizes:
             if self.env.version == version:
                 raise
             return self.run(func, *self._with_now(args, kwargs))
+        context += self._drawn
+        if not context:
+            return result
         expected = self._try(self.env.stand_in, func, args, kwargs)
         def probe(expr, more, leaf, d):
             """A size of the result, where this expression is larger."""
@@ -336,11 +352,15 @@ class Sizes:
         x._count = x._version, number
         return number
 
-    def _size(self):
+    def _new_size(self, least=0, most=None):
         made = self.env.create_unbacked_symint()
         self.env.size_like.add(made.node.expr)
-        self.env.var_to_range[made.node.expr] = self.env.var_to_range[made.node.expr] & type(self.env.var_to_range[made.node.expr])(0, sympy.oo)
-        return made._number
+        known = self.env.var_to_range[made.node.expr]
+        self.env.var_to_range[made.node.expr] = known & type(known)(least, sympy.oo if most is None else most)
+        return made
+
+    def _size(self):
+        return self._new_size()._number
 
     def without_masks(self, func, args, kwargs):
         """The result of an operator whose sizes depend on values, or arguments in place of these; None if it isn't known."""
