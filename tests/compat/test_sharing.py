@@ -65,3 +65,17 @@ def test_names_of_threads(lib):
     thread.start()
     thread.join()
     assert names == ["a name"] and processes._get_thread_name() != "a name"
+
+
+def test_memory_that_arrives_again_is_one_storage(lib, processes):
+    x, queue = lib.arange(25.).reshape(5, 5), processes.Queue()
+    storage = x.untyped_storage()
+    queue.put([storage, x, x[2], x[:, 1]])
+    found = queue.get(timeout=60)
+    assert found[0]._cdata == storage._cdata and {y.untyped_storage()._cdata for y in found[1:]} == {storage._cdata}
+    found[3].fill_(7)
+    assert x[:, 1].eq(7).all()
+    y = lib.zeros(3)
+    queue.put([y, y[1:]])
+    a, b = queue.get(timeout=60)
+    assert a.untyped_storage()._cdata == b.untyped_storage()._cdata

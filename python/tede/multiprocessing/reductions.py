@@ -103,8 +103,25 @@ def _sent(descriptor):
     return reduction.DupFd(descriptor)
 
 
+# The memory (its file's device and inode, its size) -> the storage over it, as long as a program holds that: memory that arrives again,
+# or for several tensors of one message, is one storage.
+_here = weakref.WeakValueDictionary()
+
+
+def _memory(descriptor, nbytes):
+    of = os.fstat(descriptor)
+    return of.st_dev, of.st_ino, nbytes
+
+
 def _of_descriptor(descriptor, nbytes):
-    return _shared(nbytes, descriptor.detach())
+    descriptor = descriptor.detach()
+    storage = _here.get(memory := _memory(descriptor, nbytes))
+    region = storage._region() if storage is not None else None
+    if region is not None and region.fd is not None and _memory(region.fd, storage.nbytes()) == memory:         # it hasn't got other memory since
+        os.close(descriptor)
+    else:
+        storage = _here[memory] = _shared(nbytes, descriptor)
+    return storage
 
 
 def _empty():
@@ -121,6 +138,8 @@ def reduce_storage(storage):
         target = _shared(storage.nbytes())
         target.copy_(storage)
         region = target._region()
+    else:
+        _here.setdefault(_memory(region.fd, storage.nbytes()), storage)
     return _of_descriptor, (_sent(region.fd), storage.nbytes())
 
 
