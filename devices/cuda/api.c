@@ -17,8 +17,9 @@
 
 #define POINTER(result, name, arguments) result (*name) arguments;
 CUDA_FUNCTIONS(POINTER)
+CUDA_GRAPH_FUNCTIONS(POINTER)
 NVRTC_FUNCTIONS(POINTER)
-static const cuda_function of_driver[] = {CUDA_FUNCTIONS(CUDA_LISTED){NULL}}, of_nvrtc[] = {NVRTC_FUNCTIONS(CUDA_LISTED){NULL}};
+static const cuda_function of_driver[] = {CUDA_FUNCTIONS(CUDA_LISTED){NULL}}, of_graphs[] = {CUDA_GRAPH_FUNCTIONS(CUDA_LISTED){NULL}}, of_nvrtc[] = {NVRTC_FUNCTIONS(CUDA_LISTED){NULL}};
 
 const char *cuda_look_up(void *library, const cuda_function *f)
 {
@@ -80,10 +81,13 @@ static void *open_beside(const char *file)
     return open_package(own, (int)strlen(own), file);
 }
 
+bool cuda_has_graphs;
+
 int cuda_open(void)
 {
     void *library = open_named("libcuda.so.1");
     library = library ? library : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    cuda_has_graphs = library && !cuda_look_up(library, of_graphs);
     return library ? look_all_up(library, "the NVIDIA driver's libcuda.so.1", of_driver)
                    : td_error(TD_E_RUNTIME, "cuda: there is no NVIDIA driver (%s)", dlerror());
 }

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #define CUDA_NUMBERS(NUMBER) \
-    NUMBER(CUDA_SUCCESS, 0) NUMBER(CUDA_ERROR_OUT_OF_MEMORY, 2) NUMBER(CUDA_ERROR_NO_DEVICE, 100) NUMBER(CUDA_ERROR_NOT_READY, 600) \
+    NUMBER(CUDA_SUCCESS, 0) NUMBER(CUDA_ERROR_OUT_OF_MEMORY, 2) NUMBER(CUDA_ERROR_NO_DEVICE, 100) NUMBER(CUDA_ERROR_NOT_READY, 600) NUMBER(CU_STREAM_CAPTURE_MODE_RELAXED, 2) \
     NUMBER(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 704) \
     NUMBER(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1) NUMBER(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 8) \
     NUMBER(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16) NUMBER(CU_DEVICE_ATTRIBUTE_INTEGRATED, 18) \
@@ -56,6 +56,16 @@
     F(CUresult, cuModuleGetFunction, (CUfunction *, CUmodule, const char *)) \
     F(CUresult, cuLaunchKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
 
+/* Since CUDA 11.4; without them there are no graphs. */
+#define CUDA_GRAPH_FUNCTIONS(F) \
+    F(CUresult, cuStreamBeginCapture_v2, (CUstream, CUstreamCaptureMode)) \
+    F(CUresult, cuStreamEndCapture, (CUstream, CUgraph *)) \
+    F(CUresult, cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *)) \
+    F(CUresult, cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long)) \
+    F(CUresult, cuGraphLaunch, (CUgraphExec, CUstream)) \
+    F(CUresult, cuGraphExecDestroy, (CUgraphExec)) \
+    F(CUresult, cuGraphDestroy, (CUgraph))
+
 #define NVRTC_FUNCTIONS(F) \
     F(const char *, nvrtcGetErrorString, (nvrtcResult)) \
     F(nvrtcResult, nvrtcGetNumSupportedArchs, (int *)) \
@@ -71,20 +81,25 @@
     F(nvrtcResult, nvrtcGetPTX, (nvrtcProgram, char *))
 
 #ifndef TEDE_CUDA_COMPARE                /* with the headers, by a test */
-typedef int CUresult, CUdevice, CUdevice_attribute, nvrtcResult;
+typedef int CUresult, CUdevice, CUdevice_attribute, CUstreamCaptureMode, nvrtcResult;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct _nvrtcProgram *nvrtcProgram;
 #define CUDA_NUMBER(name, number) name = number,
 enum { CUDA_NUMBERS(CUDA_NUMBER) CUDA_END };
 #define CUDA_POINTER(result, name, arguments) extern result (*name) arguments;
 CUDA_FUNCTIONS(CUDA_POINTER)
+CUDA_GRAPH_FUNCTIONS(CUDA_POINTER)
 NVRTC_FUNCTIONS(CUDA_POINTER)
 
+/* Whether the driver has graphs. */
+extern bool cuda_has_graphs;
 /* The driver; 0, or -1 with an error that says what isn't there. */
 int cuda_open(void);
 int nvrtc_open(void);

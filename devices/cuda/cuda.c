@@ -157,7 +157,9 @@ static int memory_info(int index, size_t *unused, size_t *total)
 static void *alloc(td_device device, size_t nbytes)
 {
     CUdeviceptr block = 0;
+    const int before = cuda_unrecorded_begin();
     CUresult status = cuda_enter(device.index) ? CUDA_SUCCESS : cuMemAlloc_v2(&block, nbytes);
+    cuda_unrecorded_end(before);
     if (status != CUDA_SUCCESS)
         cuda_failed("an allocation", status);
     return (void *)(uintptr_t)block;
@@ -179,7 +181,9 @@ static void *host_alloc(size_t nbytes)
     int index = n_indices - 1;
     while (index > 0 && !__atomic_load_n(&indices[index].context, __ATOMIC_ACQUIRE))
         index--;
+    const int before = cuda_unrecorded_begin();
     CUresult status = cuda_enter(index) ? CUDA_SUCCESS : cuMemHostAlloc(&block, nbytes, CU_MEMHOSTALLOC_PORTABLE);
+    cuda_unrecorded_end(before);
     if (status != CUDA_SUCCESS)
         cuda_failed("page-locked memory", status);
     return block;
@@ -310,7 +314,9 @@ static int event_query(td_device device, void *event)
 {
     if (cuda_enter(device.index))
         return -1;
+    const int before = cuda_unrecorded_begin();
     CUresult status = cuEventQuery(event);
+    cuda_unrecorded_end(before);
     return status == CUDA_ERROR_NOT_READY ? 0 : status == CUDA_SUCCESS ? 1 : cuda_failed("what an event stands behind", status);
 }
 
@@ -367,5 +373,6 @@ TD_EXPORT_DEVICE = {
     .event_new = event_new, .event_free = event_free, .event_record = event_record, .event_wait = event_wait,
     .event_synchronize = event_synchronize, .event_query = event_query, .event_time = event_time, .build = cuda_build, .kernel = kernel,
     .launch = launch, .program_free = program_free, .product = cuda_product, .convolution = cuda_convolution,
-    .library_version = cuda_library_version, .fft = cuda_fft, .factor = cuda_factor,
+    .library_version = cuda_library_version, .fft = cuda_fft, .factor = cuda_factor, .graph_begin = cuda_graph_begin, .graph_end = cuda_graph_end,
+    .graph_launch = cuda_graph_launch, .graph_free = cuda_graph_free,
 };

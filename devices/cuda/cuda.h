@@ -14,6 +14,13 @@ int cuda_failed(const char *what, CUresult status);
 int cuda_architecture(int index);
 
 void *cuda_build(td_device device, const char *source, const char *options, td_binary *binary);
+int   cuda_graph_begin(td_device device, void *stream, td_graph_mode mode);
+void *cuda_graph_end(td_device device, void *stream);
+int   cuda_graph_launch(td_device device, void *stream, void *graph);
+void  cuda_graph_free(td_device device, void *graph);
+/* Around calls that may be made while a stream records, though the driver refuses them: begin returns what end is passed. */
+int   cuda_unrecorded_begin(void);
+void  cuda_unrecorded_end(int before);
 int   cuda_product(td_device device, void *stream, const td_product *product);
 int   cuda_convolution(td_device device, void *stream, const td_convolution_call *convolution);
 int   cuda_fft(td_device device, void *stream, const td_fft_call *fft);

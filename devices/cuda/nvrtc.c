@@ -101,7 +101,9 @@ void *cuda_build(td_device device, const char *source, const char *options, td_b
     CUmodule module = NULL;
     if (cuda_enter(device.index) || (!again && translate(device, source, options, binary)))
         return NULL;
+    const int before = cuda_unrecorded_begin();
     CUresult status = cuModuleLoadData(&module, binary->data);
+    cuda_unrecorded_end(before);
     if (status != CUDA_SUCCESS && !again)
         cuda_failed("loading a program", status);
     return module;

@@ -151,6 +151,9 @@ typedef enum td_library_flag {
     TD_LIBRARY_DEFAULT = TD_PRODUCT_F16_SUMS | TD_PRODUCT_BF16_SUMS | TD_CONVOLUTION_TF32,
 } td_library_flag;
 
+/* Which calls of other threads, that would wait or ask, spoil what a stream is recording: of all, of the recording thread alone, or none. */
+typedef enum td_graph_mode { TD_GRAPH_GLOBAL, TD_GRAPH_THREAD_LOCAL, TD_GRAPH_RELAXED } td_graph_mode;
+
 /* Functions that fail record an error (td_error, td_fail).  `device` always has an index below count().  Any thread may
  * call any of them, also two at once. */
 typedef struct td_device_library {
@@ -213,6 +216,14 @@ typedef struct td_device_library {
     int64_t   (*library_version)(const char *name);
     int       (*fft)(td_device device, void *stream, const td_fft_call *fft);
     int       (*factor)(td_device device, void *stream, const td_factor_call *factor);
+
+    /* ---- graphs: all of them or none */
+    /* What a stream is asked for from now on, and what others are that come to wait for an event of it, is recorded and not done, until graph_end
+     * returns it (NULL with an error).  Memory may be allocated meanwhile. */
+    int       (*graph_begin)(td_device device, void *stream, td_graph_mode mode);
+    void     *(*graph_end)(td_device device, void *stream);
+    int       (*graph_launch)(td_device device, void *stream, void *graph);
+    void      (*graph_free)(td_device device, void *graph);
 } td_device_library;
 
 /* Load a device from a shared library; its type, or -1 with an error that says what is wrong with it.  A path, or a device's name: the
@@ -309,6 +320,24 @@ TD_API int       td_event_wait(td_event *event, td_stream *stream) TD_MUST_USE;
 TD_API int       td_event_synchronize(td_event *event) TD_MUST_USE;
 TD_API int       td_event_query(td_event *event);
 TD_API int       td_event_time(td_event *from, td_event *to, double *milliseconds) TD_MUST_USE;
+
+/* ---- graphs: what a stream is asked for, recorded once and launched many times.  Memory that is allocated meanwhile is of a pool of the graph's, at the
+ * same addresses at each launch; operands from before must stay where they are.  Random numbers are new ones at each launch.  Nothing may be waited for
+ * while a stream records. */
+typedef struct td_graph td_graph;
+TD_API td_graph *td_graph_new(void);
+TD_API void      td_graph_release(td_graph *graph);
+/* A number for a pool that several graphs share, which are launched in the order of recording. */
+TD_API uint64_t  td_graph_pool_new(void);
+/* On the current stream of the device, not its first one.  `pool`: 0, or that of another graph. */
+TD_API int       td_graph_begin(td_graph *graph, td_device device, uint64_t pool, td_graph_mode mode) TD_MUST_USE;
+TD_API int       td_graph_end(td_graph *graph) TD_MUST_USE;
+/* On the current stream of its device. */
+TD_API int       td_graph_launch(td_graph *graph) TD_MUST_USE;
+/* As new; what it had allocated and nobody holds is used by others. */
+TD_API int       td_graph_reset(td_graph *graph) TD_MUST_USE;
+TD_API uint64_t  td_graph_pool(const td_graph *graph);                         /* 0 before it recorded */
+TD_API bool      td_stream_is_recording(td_stream *stream);
 
 /* ---- the CPU's memory for asynchronous copies.  A storage of it; like any other where the device has no host_alloc. */
 TD_API td_storage *td_storage_pinned(td_device device, size_t nbytes);

@@ -152,6 +152,7 @@ PyObject  *td_py_pin_memory(PyObject *self, PyObject *const *args, Py_ssize_t na
 PyObject  *td_py_is_pinned(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 PyObject  *td_py_record_stream(PyObject *self, PyObject *stream);
 int        td_py_stream_init(PyObject *module);
+int        td_py_graph_init(PyObject *module);             /* graph.c */
 int        td_py_group_init(PyObject *module);             /* group.c */
 int  td_py_size_init(PyObject *module);
 

@@ -69,7 +69,8 @@ static int (*const parts[])(PyObject *module) = {
     td_py_tensor_init, td_py_generator_init, td_py_interop_init, td_py_factory_init, td_py_grad_init, td_py_transforms_init,
     td_py_results_init, td_py_operator_init, td_py_boxed_init, td_py_dispatch_init, td_py_metadata_init, td_py_safetensors_init,
     td_py_gguf_init, td_py_archive_init, td_py_store_init,
-    td_py_nnmodule_init, td_py_watch_init, td_py_layouts_init, td_py_number_init, td_py_environment_init, td_py_device_init, td_py_stream_init, td_py_record_init,
+    td_py_nnmodule_init, td_py_watch_init, td_py_layouts_init, td_py_number_init, td_py_environment_init, td_py_device_init, td_py_stream_init, td_py_graph_init,
+    td_py_record_init,
     td_py_group_init, td_py_region_init,
 };
 

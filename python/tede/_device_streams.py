@@ -71,6 +71,3 @@ class Streams:
         """This thread's calls go to the stream from now on; None changes nothing."""
         if stream is not None:
             _C._stream_set(stream)
-
-    def is_current_stream_capturing(self):
-        return False

@@ -4,13 +4,14 @@ import types
 
 import tede
 from tede import _C
+from tede._device_graphs import Graphs
 from tede._device_memory import Memory
 from tede._device_streams import Streams
 
 loaded = {}
 
 
-class DeviceModule(types.ModuleType, Memory, Streams):
+class DeviceModule(types.ModuleType, Memory, Streams, Graphs):
     """What torch.cuda is for a program, for a device that was loaded."""
 
     def __init__(self, name):
@@ -18,6 +19,7 @@ class DeviceModule(types.ModuleType, Memory, Streams):
         self._name = name
         self._counted = {}                              # what the statistics were when they were last reset, by index
         self.Stream, self.Event = self._stream_class(), self._event_class()
+        self.CUDAGraph, self.graph = self._graph_class(), self._graph_context()
         self.amp = _amp(name)
         self.random = self.memory = self                # PyTorch's modules of these names
 

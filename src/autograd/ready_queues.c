@@ -18,6 +18,7 @@
 #include <time.h>
 #include "autograd/modes.h"
 #include "base/once.h"
+#include "device/chosen.h"
 #include "tensor/device.h"
 
 typedef struct item { uint64_t sequence; int64_t pass; td_task *task; uint32_t entry; } item;
@@ -34,6 +35,7 @@ struct td_device_pass {
     ready_queue    *owner;
     int64_t         outstanding;    /* ready or running */
     td_modes        modes;
+    td_chosen       streams;        /* of the thread that began the pass: what it was asked for before comes first, what it is asked for later after */
     bool            failed;
     void           *error;          /* of td_error_detach */
 };
@@ -133,9 +135,12 @@ static void execute(item what)
     if (!results || td_modes_enter(&devices->modes, &modes) != 0) {
         note_failure(devices);
     } else {
+        const td_chosen streams = td_streams_chosen();
+        td_streams_choose(&devices->streams);
         td_task_now = task;
         if (td_task_run_node(task, what.entry, results) != 0)
             note_failure(devices);
+        td_streams_choose(&streams);
         td_task_now = outer;
         td_node_now = running;
         td_modes_leave(&devices->modes, &modes);
@@ -240,7 +245,7 @@ void td_pass_unlock(td_task *task) { pthread_mutex_unlock(&task->devices->lock);
 int td_ready_run(td_task *task, const uint32_t *first, uint32_t n_first, int (*interrupted)(int64_t *due))
 {
     ready_queue here = {.device = {TD_CPU, -1}};
-    struct td_device_pass devices = {.owner = own_queue ? own_queue : &here};
+    struct td_device_pass devices = {.owner = own_queue ? own_queue : &here, .streams = td_streams_chosen()};
     td_modes_copy(&devices.modes);
     pthread_mutex_init(&devices.lock, NULL);
     pthread_cond_init(&here.woken, NULL);

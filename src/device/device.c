@@ -130,12 +130,12 @@ int td_device_copy_bytes(td_device to_device, void *to, td_device from_device, c
         status = !stream || !other || td_stream_wait(stream, other) || (waits && td_late_begin(stream, &reading)) ||
                  library->transfer(device, td_stream_handle(stream), to_device, to, from_device, from, nbytes, later || both) ||
                  td_stream_wait(other, stream) ? -1 : 0;
-        status = stream ? td_late_end(stream, reading, status) : status;
+        status = stream ? td_late_end(stream, waits, reading, status) : status;
     } else {
         td_stream *stream = waits ? td_stream_first(device) : NULL;
         bool reading = false;
         status = (stream && td_late_begin(stream, &reading)) || library->copy(to_device, to, from_device, from, nbytes) ? -1 : 0;
-        status = stream ? td_late_end(stream, reading, status) : status;
+        status = stream ? td_late_end(stream, waits, reading, status) : status;
     }
     if (status != 0 && td_error_code() == TD_OK)
         td_error(TD_E_RUNTIME, "%s: a copy of %lld bytes failed, for no reason given", library->name, (long long)nbytes);

@@ -35,11 +35,29 @@ int td_stream_drain(td_stream *stream);
 int td_event_mark(td_event *event, td_stream *stream);
 int td_event_drain(td_event *event);
 
+/* ---- graphs: src/device/graph.c */
+
+/* The graph that a stream records; NULL. */
+td_graph *td_stream_graph(const td_stream *stream);
+void      td_stream_set_graph(td_stream *stream, td_graph *graph);
+/* A number of this recording. */
+uint64_t  td_graph_serial(const td_graph *graph);
+/* The stream that the recording began on, whose record of errors all of its streams use; and that a kernel may note one. */
+td_stream *td_graph_stream(const td_graph *graph);
+void       td_graph_notes(td_graph *graph);
+/* For a random kernel: seed and offset, which advances by n; while the device's current stream records a graph they are relative to the two words, seed and
+ * offset / 4, at *state, which each launch sets; else *state is NULL. */
+int td_graph_reserve(td_device device, td_generator *g, uint64_t n, uint64_t *seed, uint64_t *offset, void **state);
+
 /* ---- memory of devices, and page-locked memory of the CPU: src/device/memory.c, src/device/pinned.c */
 
 /* A block for the current stream; NULL with an error. */
 void *td_device_block_new(td_device device, size_t nbytes);
 void  td_device_block_free(td_device device, void *block, size_t nbytes);
+/* A stream of the device begins (1) or ends (-1) to record: until then events aren't asked. */
+void  td_device_memory_recording(td_device device, int change);
+/* What a graphs' pool has is everybody's from now on; all that used it has happened. */
+void  td_device_memory_disown(td_device device, uint64_t pool);
 /* The live block that starts at this address is used on the stream, too. */
 int   td_device_block_used_on(void *block, td_stream *stream);
 
@@ -62,6 +80,7 @@ typedef struct td_late {
     pthread_mutex_t lock;
     void           *record;
     int64_t        *seen;           /* the CPU's copy */
+    td_stream      *also;           /* what it waits for next: a stream whose record kernels of a graph use that was launched here */
     bool            armed;          /* a kernel that may note something was launched since it was read */
 } td_late;
 td_late *td_stream_late(td_stream *stream);
@@ -73,9 +92,12 @@ int   td_late_kind(td_code code, const char *op, const char *text, int dim);
 void *td_late_record(td_stream *stream);
 /* After the launch of a kernel that has the record. */
 void  td_late_arm(td_stream *stream);
-/* Around whatever waits for the stream: 0 or -1.  The end raises what has been noted, unless the wait had another error, `status`. */
+/* A graph that was recorded on `recorder`, with such kernels, was launched on the stream. */
+void  td_late_follow(td_stream *stream, td_stream *recorder);
+/* Around whatever waits for the stream: 0 or -1.  The end raises what has been noted, unless the wait had another error, `status`;
+ * `waited`: all that the stream was asked for is done. */
 int   td_late_begin(td_stream *stream, bool *reading);
-int   td_late_end(td_stream *stream, bool reading, int status);
+int   td_late_end(td_stream *stream, bool waited, bool reading, int status);
 /* The record as it is when the stream comes here, for an event, if a kernel may have noted something.  *seen is the event's, NULL at first. */
 int   td_late_snapshot(td_stream *stream, int64_t **seen);
 void  td_late_forget(td_device device, int64_t *seen);

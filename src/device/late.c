@@ -67,9 +67,17 @@ static int64_t *seen_new(const td_device_library *library)
     return made;
 }
 
+/* Whose record kernels use that the stream is asked for: within a graph there is one. */
+static td_stream *home(td_stream *stream)
+{
+    td_graph *graph = td_stream_graph(stream);
+    return graph ? td_graph_stream(graph) : stream;
+}
+
 /* It stays for ever, as its stream does, and isn't counted as a tensor's memory. */
 void *td_late_record(td_stream *stream)
 {
+    stream = home(stream);
     td_late *late = td_stream_late(stream);
     void *record = __atomic_load_n(&late->record, __ATOMIC_ACQUIRE);
     if (record)
@@ -92,7 +100,27 @@ void *td_late_record(td_stream *stream)
     return record;
 }
 
-void td_late_arm(td_stream *stream) { __atomic_store_n(&td_stream_late(stream)->armed, true, __ATOMIC_RELEASE); }
+void td_late_arm(td_stream *stream)
+{
+    td_graph *graph = td_stream_graph(stream);
+    if (graph)
+        td_graph_notes(graph);
+    else
+        __atomic_store_n(&td_stream_late(stream)->armed, true, __ATOMIC_RELEASE);
+}
+
+/* Recorders are few, and a stream is in the chain once. */
+void td_late_follow(td_stream *stream, td_stream *recorder)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    td_late_arm(recorder);
+    pthread_mutex_lock(&lock);
+    while (stream != recorder && td_stream_late(stream)->also)
+        stream = td_stream_late(stream)->also;
+    if (stream != recorder)
+        __atomic_store_n(&td_stream_late(stream)->also, recorder, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+}
 
 /* Asks for a copy of the record; the CPU's end is as long-lived as the stream. */
 static int read_record(td_stream *stream, int64_t *to)
@@ -109,7 +137,7 @@ int td_late_begin(td_stream *stream, bool *reading)
 {
     td_late *late = td_stream_late(stream);
     *reading = false;
-    if (!__atomic_load_n(&late->armed, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&late->armed, __ATOMIC_ACQUIRE) || td_stream_graph(stream))
         return 0;
     pthread_mutex_lock(&late->lock);
     if (__atomic_exchange_n(&late->armed, false, __ATOMIC_ACQ_REL)) {
@@ -125,17 +153,21 @@ int td_late_begin(td_stream *stream, bool *reading)
     return 0;
 }
 
-int td_late_end(td_stream *stream, bool reading, int status)
+int td_late_end(td_stream *stream, bool waited, bool reading, int status)
 {
     td_late *late = td_stream_late(stream);
-    if (!reading)
-        return status;
-    if (status)
+    if (reading && status)
         td_late_arm(stream);
-    else if (late->seen[TD_LATE_TAKEN])
+    else if (reading && late->seen[TD_LATE_TAKEN])
         status = clear(stream, late->record) ? -1 : raise(td_stream_device(stream), late->seen);
-    pthread_mutex_unlock(&late->lock);
-    return status;
+    if (reading)
+        pthread_mutex_unlock(&late->lock);
+    if (!waited || status || !__atomic_load_n(&late->also, __ATOMIC_ACQUIRE))
+        return status;
+    td_stream *also = __atomic_exchange_n(&late->also, NULL, __ATOMIC_ACQ_REL);
+    if (also)
+        td_late_arm(also);
+    return also ? td_stream_synchronize(also) : 0;
 }
 
 /* ---- events: a copy of the record as it was there, so that nothing later is waited for where there is no error */
@@ -147,7 +179,7 @@ int td_late_snapshot(td_stream *stream, int64_t **seen)
     const bool pinned = td_device_of(device.type)->host_alloc != NULL;
     if (*seen)
         (*seen)[TD_LATE_TAKEN] = 0;
-    if (!__atomic_load_n(&td_stream_late(stream)->armed, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&td_stream_late(stream)->armed, __ATOMIC_ACQUIRE) || td_stream_graph(stream))
         return 0;
     if (!*seen && !(*seen = pinned ? td_pinned_new(device, size) : malloc(size)))
         return td_error_code() != TD_OK ? -1 : td_error(TD_E_MEMORY, "no memory for an event's record of errors");

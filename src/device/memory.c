@@ -11,6 +11,9 @@
  * block is found in constant time, by the two-level bins of Masmano et al., "TLSF: a new dynamic memory allocator for real-time
  * systems" (2004).
  *
+ * What a stream allocates while it records a graph is cut from segments of that graph's pool, and reused within graphs of the pool alone: a launch writes there
+ * at any time.
+ *
  * Devices without streams have nothing to order by: each block is the device's own. */
 #include "device/device.h"
 #include "base/watch.h"
@@ -33,6 +36,7 @@ typedef struct block {
     struct block *previous, *next;      /* of free blocks: in the bin; of live ones `next`: in the table; of pending ones: in the list */
     user         *users;                /* other streams, while it is live or pending */
     bool          live, small;
+    uint64_t      owner;                /* the pool of graphs whose segment it is cut from; 0: everybody's */
 } block;
 
 /* The free blocks of a stream, small and large segments' apart. */
@@ -40,6 +44,7 @@ typedef struct arena {
     struct arena *next;
     td_stream    *stream;
     bool          small;
+    uint64_t      owner;
     uint64_t      filled;               /* a bit for each power of two that has a filled bin */
     uint8_t       subfilled[BINS / SUBDIVISIONS];
     block        *bins[BINS];
@@ -52,6 +57,7 @@ typedef struct pool {
     td_device_memory stats;
     arena           *arenas;
     block           *pending, *spare;   /* records for reuse */
+    int              recordings;        /* streams that record graphs: nothing may be waited for */
     block          **table;             /* live blocks by address, chained */
     size_t           table_size, n_live;
 } pool;
@@ -139,10 +145,10 @@ static int bin_for(size_t bytes)
     return exact ? bin : bin + 1;
 }
 
-static arena *arena_of(pool *p, td_stream *stream, bool small)
+static arena *arena_of(pool *p, td_stream *stream, bool small, uint64_t owner)
 {
     for (arena *a = p->arenas; a; a = a->next)
-        if (a->stream == stream && a->small == small)
+        if (a->stream == stream && a->small == small && a->owner == owner)
             return a;
     arena *a = calloc(1, sizeof *a);
     if (!a)
@@ -150,6 +156,7 @@ static arena *arena_of(pool *p, td_stream *stream, bool small)
     a->next = p->arenas;
     a->stream = stream;
     a->small = small;
+    a->owner = owner;
     return p->arenas = a;
 }
 
@@ -214,12 +221,12 @@ static void note_reserved(pool *p, size_t bytes)
 static void release_segments(pool *p)
 {
     const td_device_library *library = td_device_of(p->device.type);
-    for (arena *a = p->arenas; a; a = a->next) {
+    for (arena *a = p->arenas; a && !p->recordings; a = a->next) {
         bool waited = false;
         for (int bin = 0; bin < BINS; bin++)
             for (block *b = a->bins[bin], *next; b; b = next) {
                 next = b->next;
-                if (b->before || b->after)
+                if (b->before || b->after || a->owner)
                     continue;
                 if (!waited && td_stream_drain(a->stream))
                     return td_error_clear();
@@ -240,8 +247,12 @@ static void free_block(pool *p, block *b);
 /* Blocks that another stream used: those whose events have happened, or all after waiting. */
 static void settle_pending(pool *p, bool wait)
 {
-    for (block **at = &p->pending; *at;) {
+    for (block **at = &p->pending; *at && !p->recordings;) {
         block *b = *at;
+        if (b->owner) {
+            at = &b->next;
+            continue;
+        }
         while (b->users) {
             user *u = b->users;
             int done = !u->event ? 1 : wait ? (td_event_drain(u->event) ? -1 : 1) : td_event_query(u->event);
@@ -318,7 +329,7 @@ static block *new_segment(pool *p, arena *a, size_t bytes)
         drop_record(p, b);
         return out_of_memory(p, bytes);
     }
-    *b = (block){.start = start, .bytes = whole, .stream = a->stream, .small = a->small};
+    *b = (block){.start = start, .bytes = whole, .stream = a->stream, .small = a->small, .owner = a->owner};
     note_reserved(p, whole);
     put_free(a, b);
     return b;
@@ -333,7 +344,8 @@ static int cut(pool *p, arena *a, block *b, size_t bytes)
     block *tail = new_record(p);
     if (!tail)
         return -1;
-    *tail = (block){.start = b->start + bytes, .bytes = rest, .stream = b->stream, .small = b->small, .before = b, .after = b->after};
+    *tail = (block){.start = b->start + bytes, .bytes = rest, .stream = b->stream, .small = b->small, .before = b, .after = b->after,
+                    .owner = b->owner};
     if (b->after)
         b->after->before = tail;
     b->after = tail;
@@ -355,8 +367,9 @@ static void *take(pool *p, td_stream *stream, size_t nbytes)
         settle_pending(p, false);
     if (p->n_live >= p->table_size && grow_table(p))
         return NULL;
-    arena *a = arena_of(p, stream, bytes <= SMALL);
-    block *b = a && kept ? find_free(a, bytes) : NULL;
+    const td_graph *graph = td_stream_graph(stream);
+    arena *a = arena_of(p, stream, bytes <= SMALL, graph ? td_graph_pool(graph) : 0);
+    block *b = a && (kept || a->owner) ? find_free(a, bytes) : NULL;
     if (a && !b)
         b = new_segment(p, a, bytes);
     if (!b)
@@ -384,7 +397,7 @@ static void *take(pool *p, td_stream *stream, size_t nbytes)
 /* Joined with its free neighbours, into the bins. */
 static void free_block(pool *p, block *b)
 {
-    arena *a = arena_of(p, b->stream, b->small);
+    arena *a = arena_of(p, b->stream, b->small, b->owner);
     b->live = false;
     if (b->after && !b->after->live) {
         block *after = b->after;
@@ -457,7 +470,7 @@ void td_device_block_free(td_device device, void *start, size_t nbytes)
         p->stats.frees++;
         p->stats.allocated -= b->bytes;
         p->stats.total_freed += b->bytes;
-        for (user *u = b->users; u; u = u->next)
+        for (user *u = b->owner ? NULL : b->users; u; u = u->next)
             if (!(u->event = td_event_new(device, false)) || td_event_mark(u->event, u->stream)) {
                 td_error_clear();       /* without an event: wait at once */
                 if (td_stream_drain(u->stream))
@@ -496,6 +509,52 @@ int td_device_block_used_on(void *start, td_stream *stream)
     }
     pthread_mutex_unlock(&p->lock);
     return status;
+}
+
+/* ---- graphs */
+
+void td_device_memory_recording(td_device device, int change)
+{
+    pool *p = pool_of(device);
+    pthread_mutex_lock(&p->lock);
+    p->recordings += change;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void td_device_memory_disown(td_device device, uint64_t owner)
+{
+    pool *p = pool_of(device);
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < p->table_size; i++)
+        for (block *b = p->table[i]; b; b = b->next)
+            b->owner = b->owner == owner ? 0 : b->owner;
+    for (block *b = p->pending; b; b = b->next)
+        b->owner = b->owner == owner ? 0 : b->owner;
+    for (arena **at = &p->arenas, *a; (a = *at);) {
+        arena *to = a->owner == owner ? p->arenas : NULL;
+        if (!to) {
+            at = &a->next;
+            continue;
+        }
+        while (to && (to->stream != a->stream || to->small != a->small || to->owner))
+            to = to->next;
+        for (int bin = 0; bin < BINS; bin++)
+            for (block *b = a->bins[bin], *next; b; b = next) {
+                next = b->next;
+                b->owner = 0;
+                if (to)
+                    put_free(to, b);
+            }
+        if (to) {
+            *at = a->next;
+            free(a);
+        } else {
+            a->owner = 0;
+        }
+    }
+    if (!kept)
+        release_segments(p);
+    pthread_mutex_unlock(&p->lock);
 }
 
 /* ---- what programs ask for */

@@ -4,6 +4,7 @@
  * freed in the order of a stream stays reusable, and there are as many streams as were ever held at a time.
  *
  * A device whose library has no streams has one, on which `synchronize` waits for everything. */
+#include "device/chosen.h"
 #include "device/device.h"
 
 #include <pthread.h>
@@ -16,16 +17,17 @@ struct td_stream {
     void      *handle;
     int64_t    refcount;
     td_stream *next;            /* of those of its device */
+    td_graph  *graph;           /* that it records */
     td_late    late;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static td_stream      *firsts[TD_DEVICE_TYPES];         /* an array by index */
 
-/* The streams that a thread has chosen: few, so they are looked through.  They aren't held, since none is ever freed: one that is
- * parked meanwhile may get a second user, whose work then waits for the first one's. */
-enum { MOST_CHOSEN = 16 };
-static _Thread_local struct { int count; td_stream *streams[MOST_CHOSEN]; } chosen;
+static _Thread_local td_chosen chosen;
+
+td_chosen td_streams_chosen(void) { return chosen; }
+void      td_streams_choose(const td_chosen *streams) { chosen = *streams; }
 
 int td_streams_prepare(int type, int count)
 {
@@ -59,8 +61,8 @@ int td_stream_set_current(td_stream *stream)
     int at = 0;
     while (at < chosen.count && (chosen.streams[at]->device.type != stream->device.type || chosen.streams[at]->device.index != stream->device.index))
         at++;
-    if (at == MOST_CHOSEN)
-        return td_error(TD_E_RUNTIME, "a thread chooses streams of at most %d devices", MOST_CHOSEN);
+    if (at == TD_MOST_CHOSEN)
+        return td_error(TD_E_RUNTIME, "a thread chooses streams of at most %d devices", TD_MOST_CHOSEN);
     chosen.streams[at] = stream;
     chosen.count += at == chosen.count;
     return 0;
@@ -120,6 +122,10 @@ int       td_stream_priority(const td_stream *stream) { return stream->priority;
 void     *td_stream_handle(const td_stream *stream) { return stream->handle; }
 td_late  *td_stream_late(td_stream *stream) { return &stream->late; }
 
+td_graph *td_stream_graph(const td_stream *stream) { return __atomic_load_n(&stream->graph, __ATOMIC_ACQUIRE); }
+void      td_stream_set_graph(td_stream *stream, td_graph *graph) { __atomic_store_n(&stream->graph, graph, __ATOMIC_RELEASE); }
+bool      td_stream_is_recording(td_stream *stream) { return td_stream_graph(stream) != NULL; }
+
 int td_stream_drain(td_stream *stream)
 {
     const td_device_library *library = td_device_of(stream->device.type);
@@ -130,7 +136,7 @@ int td_stream_drain(td_stream *stream)
 int td_stream_synchronize(td_stream *stream)
 {
     bool reading;
-    return td_late_begin(stream, &reading) ? -1 : td_late_end(stream, reading, td_stream_drain(stream));
+    return td_late_begin(stream, &reading) ? -1 : td_late_end(stream, true, reading, td_stream_drain(stream));
 }
 
 /* All streams of it: what each has noted is raised by one call after the other. */
@@ -172,6 +178,8 @@ struct td_event {
     bool       timed;
     int64_t   *seen;            /* what kernels had noted there (td_late_snapshot) */
     td_stream *stream;          /* that it was recorded on last */
+    td_stream *marked;          /* the same, of the core's own waits, too */
+    uint64_t   serial;          /* of the graph that recorded it; 0 */
 };
 
 td_event *td_event_new(td_device device, bool timed)
@@ -207,6 +215,9 @@ int td_event_mark(td_event *event, td_stream *stream)
         return td_stream_drain(stream);
     if (!event->handle && !(event->handle = library->event_new(event->device, event->timed)))
         return td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: no new event, for no reason given", library->name) : -1;
+    td_graph *graph = td_stream_graph(stream);
+    event->marked = stream;
+    event->serial = graph ? td_graph_serial(graph) : 0;
     return library->event_record(event->device, event->handle, stream->handle);
 }
 
@@ -225,7 +236,13 @@ int td_event_wait(td_event *event, td_stream *stream)
         return 0;
     if (stream->device.type != event->device.type)
         return td_event_synchronize(event);
-    return td_device_of(event->device.type)->event_wait(stream->device, event->handle, stream->handle);
+    if (td_device_of(event->device.type)->event_wait(stream->device, event->handle, stream->handle))
+        return -1;
+    /* The stream joins a recording that has the event. */
+    td_graph *graph = event->serial ? td_stream_graph(event->marked) : NULL;
+    if (graph && td_graph_serial(graph) == event->serial)
+        td_stream_set_graph(stream, graph);
+    return 0;
 }
 
 int td_event_drain(td_event *event)

@@ -76,7 +76,8 @@ static const function page_locked[] = {FUNCTION(host_alloc), FUNCTION(host_free)
     streams[] = {FUNCTION(stream_new), FUNCTION(stream_free), FUNCTION(stream_synchronize), FUNCTION(transfer), FUNCTION(fill), FUNCTION(event_new),
                  FUNCTION(event_free), FUNCTION(event_record), FUNCTION(event_wait), FUNCTION(event_synchronize), FUNCTION(event_query),
                  FUNCTION(event_time), {0}},
-    programs[] = {FUNCTION(build), FUNCTION(kernel), FUNCTION(launch), FUNCTION(program_free), {0}};
+    programs[] = {FUNCTION(build), FUNCTION(kernel), FUNCTION(launch), FUNCTION(program_free), {0}},
+    graphs[] = {FUNCTION(graph_begin), FUNCTION(graph_end), FUNCTION(graph_launch), FUNCTION(graph_free), {0}};
 
 static bool has(const td_device_library *table, const function *f) { return *(td_kernel const *)((const char *)table + f->at); }
 
@@ -96,9 +97,12 @@ static td_device_library *whole_table(const td_device_library *table, const char
     if (!whole)
         return td_fail(TD_E_MEMORY, "no memory for a device's table");
     memcpy(whole, table, table->size < sizeof *whole ? table->size : sizeof *whole);
-    int status = check_group(whole, from, page_locked) || check_group(whole, from, streams) || check_group(whole, from, programs);
+    int status = check_group(whole, from, page_locked) || check_group(whole, from, streams) || check_group(whole, from, programs) ||
+                 check_group(whole, from, graphs);
     if (!status && whole->build && (!whole->stream_new || !whole->properties))
         status = td_error(TD_E_RUNTIME, "%s: device '%s' has programs, to which streams and 'properties' belong", from, whole->name);
+    if (!status && whole->graph_begin && !whole->stream_new)
+        status = td_error(TD_E_RUNTIME, "%s: device '%s' has graphs, to which streams belong", from, whole->name);
     if (!status)
         return whole;
     free(whole);

@@ -102,6 +102,10 @@ def test_asking_whether_there_is_one_loads_it(fake):
     """)
     fake("assert tede.cuda.device_count() == 2 and tede.cuda.get_device_name() == 'Fake 0'")
     fake("assert tede.backends.cudnn.version() == 99999")
+    fake("s = tede.cuda.Stream(); assert isinstance(s, tede.Stream) and s.device == tede.device('cuda:0') and tede.cuda.CUDAGraph().pool() == (0, 0)")
+    fake("tede.cuda.manual_seed(5); assert tede.cuda.initial_seed() == 5 and tede.rand(2, device='cuda').tolist() == tede.rand(2, device='cuda', "
+         "generator=tede.Generator(device='cuda').manual_seed(5)).tolist()")
+    fake("raises(AssertionError, 'Torch not compiled with CUDA enabled', tede.cuda.current_stream)", FAKE_CUDA_NONE="1")
     fake("assert not tede.cuda.is_available() and tede.cuda.device_count() == 0 and tede.backends.cudnn.version() is None", FAKE_CUDA_NONE="1")
 
 
@@ -122,6 +126,22 @@ def test_the_first_use_loads_it_and_gradients_run_on_a_worker(fake):
         for t in threads: t.start()
         for t in threads: t.join()
         assert sorted(results) == [(0, 21000.0), (0, 21000.0), (1, 21000.0), (1, 21000.0)]
+    """)
+
+
+def test_a_backward_pass_runs_on_the_stream_that_is_current_where_it_begins(fake):
+    fake("""
+        x = tede.arange(4., device="cuda", requires_grad=True)
+        side = tede.cuda.Stream()
+        side.wait_stream(tede.cuda.current_stream())
+        with side:
+            y = x * x
+            y.register_hook(lambda grad: streams.append(tede.cuda.current_stream()))
+            for streams in [], []:
+                y.sum().backward(retain_graph=True)
+                assert streams == [side]
+            assert x.grad.tolist() == [0, 4, 8, 12]
+        assert tede.cuda.current_stream() != side
     """)
 
 
@@ -891,6 +911,7 @@ def test_what_is_declared_is_what_the_headers_say(tmp_path):
         CUDA_NUMBERS(NUMBER)
         #define FUNCTION(result, name, arguments) _Static_assert(__builtin_types_compatible_p(__typeof__(name), result arguments), #name);
         CUDA_FUNCTIONS(FUNCTION)
+        CUDA_GRAPH_FUNCTIONS(FUNCTION)
         {"NVRTC_FUNCTIONS(FUNCTION)" if has_nvrtc else ""}
     """)
     done = subprocess.run([cuda_environment.CC, "-fsyntax-only", f"-I{there}", f"-I{compiler}", str(source)], capture_output=True, text=True)

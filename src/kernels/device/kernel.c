@@ -177,7 +177,7 @@ int td_launch(const td_launch_of *launch)
     const td_device_properties *properties = td_device_known(device);
     text_of of = {.launch = launch};
     kernel_key key;
-    td_kernel_argument arguments[TD_LAUNCH_BUFFERS + 2];
+    td_kernel_argument arguments[TD_LAUNCH_BUFFERS + 3];
     int n = 0;
     if (!properties)
         return -1;
@@ -202,6 +202,8 @@ int td_launch(const td_launch_of *launch)
         some = some ? some : launch->buffers[n]->data;
     for (int i = 0; i < n; i++)
         arguments[i] = (td_kernel_argument){launch->buffers[i]->data ? launch->buffers[i]->data : some, 0};
+    if (launch->state)
+        arguments[n++] = (td_kernel_argument){launch->state, 0};
     td_stream *stream = launch->late ? td_stream_current(device) : NULL;
     void *record = stream ? td_late_record(stream) : NULL;
     if (launch->late && !record)

@@ -35,6 +35,7 @@ typedef struct td_launch_of {
     td_source_type   types[TD_LAUNCH_TYPES];            /* as far as they have names */
     td_source_number numbers[TD_LAUNCH_NUMBERS];
     td_tensor       *buffers[TD_LAUNCH_BUFFERS];        /* up to NULL; TD_NONE and what is empty are passed as another one's memory, not to be read */
+    const void      *state;                             /* NULL, or an address that the kernel has one more buffer for, behind these: td_graph_reserve */
     const void      *values;
     size_t           size;
     int64_t          groups;                            /* 0: nothing is done */

@@ -51,7 +51,8 @@ int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tenso
     const int64_t rounds = (v.n - 1) / (v.threads * number) + 1;
     v.a = td_number_bits(a, wide), v.b = td_number_bits(b, wide), v.units = rounds > 1 ? v.threads * rounds : v.threads < v.n ? v.threads : v.n;
     uint64_t seed, offset;
-    if (td_random_reserve(g ? g : td_device_generator(out->device), 4 * (uint64_t)rounds, &seed, &offset))
+    void *state;
+    if (td_graph_reserve(out->device, g ? g : td_device_generator(out->device), 4 * (uint64_t)rounds, &seed, &offset, &state))
         return -1;
     v.seed = (int64_t)seed, v.round = (int64_t)(offset / 4);
     const bool packs = kind == TD_FILL_DROPOUT || kind == TD_FILL_KEPT;
@@ -60,8 +61,9 @@ int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tenso
     td_launch_of launch = {
         .source = td_source_random, .kernel = "fill_random", TD_VALUES(v), .groups = td_launch_groups(out->device, v.units),
         .types = {{"A", dtype}, {"P", of_each}, {"U", wide ? TD_F64 : TD_F32}},
-        .numbers = {{"KIND", code == TD_FILL_RANDOM ? 8 : code == TD_FILL_EACH ? 9 : code}, {"WIDE", wide}, {"LONG", longs}, {"PACK", pack}},
-        .buffers = {out, each ? each : TD_NONE},
+        .numbers = {{"KIND", code == TD_FILL_RANDOM ? 8 : code == TD_FILL_EACH ? 9 : code}, {"WIDE", wide}, {"LONG", longs}, {"PACK", pack},
+                    {"RECORDED", state != NULL}},
+        .buffers = {out, each ? each : TD_NONE}, .state = state,
     };
     return td_launch(&launch);
 }
@@ -87,12 +89,13 @@ int td_multinomial_on_device(td_generator *g, td_tensor *weights, td_tensor *out
 {
     const bool wide = weights->dtype == TD_F64;
     uint64_t seed, offset;
-    if (td_random_reserve(g ? g : td_device_generator(out->device), 4, &seed, &offset))
+    void *state;
+    if (td_graph_reserve(out->device, g ? g : td_device_generator(out->device), 4, &seed, &offset, &state))
         return -1;
     sample_values v = {(int64_t)seed, (int64_t)(offset / 4), out->numel, weights->sizes[weights->ndim - 1], out->sizes[out->ndim - 1]};
     return td_launch(&(td_launch_of){
-        .source = td_source_random, .kernel = "multinomial", TD_VALUES(v), .groups = td_launch_groups(out->device, v.n), .buffers = {out, weights},
-        .types = {{"P", (td_dtype)weights->dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}},
+        .source = td_source_random, .kernel = "multinomial", TD_VALUES(v), .groups = td_launch_groups(out->device, v.n), .buffers = {out, weights}, .state = state,
+        .types = {{"P", (td_dtype)weights->dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}, {"RECORDED", state != NULL}},
     });
 }
 
@@ -101,15 +104,16 @@ int td_sample_on_device(td_law law, td_generator *g, td_tensor *out, td_tensor *
     const bool wide = law != TD_LAW_GAMMA || out->dtype == TD_F64;
     random_values v = {.n = out->numel, .b = td_number_bits(wide ? DBL_MIN : FLT_MIN, wide)};
     uint64_t seed, offset;
+    void *state;
     if (!td_device_computes(out->device, wide ? TD_F64 : TD_F32))
         return td_leave_to_cpu("numbers that are computed in double");
     if (!v.n)
         return 0;
-    if (td_random_reserve(g ? g : td_device_generator(out->device), 4, &seed, &offset))
+    if (td_graph_reserve(out->device, g ? g : td_device_generator(out->device), 4, &seed, &offset, &state))
         return -1;
     v.seed = (int64_t)seed, v.round = (int64_t)(offset / 4);
     return td_launch(&(td_launch_of){
-        .source = td_source_random, .kernel = "sample", TD_VALUES(v), .groups = td_launch_groups(out->device, v.n), .buffers = {out, a, b ? b : a},
-        .types = {{"A", (td_dtype)out->dtype}, {"P", (td_dtype)a->dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"LAW", law}, {"WIDE", wide}},
+        .source = td_source_random, .kernel = "sample", TD_VALUES(v), .groups = td_launch_groups(out->device, v.n), .buffers = {out, a, b ? b : a}, .state = state,
+        .types = {{"A", (td_dtype)out->dtype}, {"P", (td_dtype)a->dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"LAW", law}, {"WIDE", wide}, {"RECORDED", state != NULL}},
     });
 }

@@ -1,6 +1,8 @@
 /* Random numbers of a counter: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), in cuRAND's and PyTorch's
  * layout: Note [Streams of devices] in random.c.  A work item makes the numbers of one counter, four, or two of 53 or 64 bits.
  *
+ * RECORDED: within a graph, whose launches write the seed and the round that `state` has; those of the values are added to them.
+ *
  * A: the result's dtype; P: of probabilities; U: float, or double if A or P is (WIDE).  KIND: td_filling; LAW: td_law.  LONG: integers of 64 bits.  PACK: how
  * many neighbours get numbers of one counter. */
 #include "kernels/device/group.ck"
@@ -10,6 +12,16 @@ typedef struct random_values { int64_t seed, round, n, threads, units, from, ran
 typedef struct sample_values { int64_t seed, round, n, k, samples; } sample_values;
 
 #ifndef TD_HOST
+#if RECORDED
+#define STATE BUFFER(state),
+#define SEED ((uint64_t)v.seed + (uint64_t)AT(const int64_t, state)[0])
+#define ROUND ((uint64_t)v.round + (uint64_t)AT(const int64_t, state)[1])
+#else
+#define STATE
+#define SEED ((uint64_t)v.seed)
+#define ROUND ((uint64_t)v.round)
+#endif
+
 static void philox(uint64_t seed, uint64_t round, uint64_t thread, uint32_t *word)
 {
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
@@ -84,13 +96,13 @@ static A made(const uint32_t *word, int k, U a, U b)
 #else
 #define EACH 4
 #endif
-KERNEL fill_random(BUFFER(out), BUFFER(each), VALUES(random_values, v))
+KERNEL fill_random(BUFFER(out), BUFFER(each), STATE VALUES(random_values, v))
 {
     UNPACK(random_values, v)
     for (int64_t at = ITEM; at < v.units; at += ITEMS) {
         const int64_t thread = at % v.threads, round = at / v.threads;
         uint32_t word[4];
-        philox((uint64_t)v.seed, (uint64_t)(v.round + round), (uint64_t)thread, word);
+        philox(SEED, ROUND + (uint64_t)round, (uint64_t)thread, word);
         for (int k = 0; k < EACH; k++) {
             const int64_t i = ((round * (EACH / PACK) + k / PACK) * v.threads + thread) * PACK + k % PACK;
             if (i >= v.n)
@@ -198,11 +210,11 @@ static U sample_of(draws *d, U count, U p)
 #endif
 
 /* least: of gamma, the smallest number above 0. */
-KERNEL sample(BUFFER(out), BUFFER(a), BUFFER(b), VALUES(random_values, v))
+KERNEL sample(BUFFER(out), BUFFER(a), BUFFER(b), STATE VALUES(random_values, v))
 {
     UNPACK(random_values, v)
     for (int64_t i = ITEM; i < v.n; i += ITEMS) {
-        draws d = {(uint64_t)v.seed, (uint64_t)v.round, (uint64_t)i, 0, {0, 0, 0, 0}};
+        draws d = {SEED, ROUND, (uint64_t)i, 0, {0, 0, 0, 0}};
         const U second = LAW == 2 ? (U)P_LOAD(AT(const P, b)[i]) : NUMBER(v.b);
         AT(A, out)[i] = A_STORE((A_C)sample_of(&d, (U)P_LOAD(AT(const P, a)[i]), second));
     }
@@ -224,7 +236,7 @@ KERNEL improbable(BUFFER(p), BUFFER(found), VALUES(random_values, v))
 }
 
 /* Indices of rows of k weights, by inverting the sums of the weights. */
-KERNEL multinomial(BUFFER(out), BUFFER(weights), VALUES(sample_values, v))
+KERNEL multinomial(BUFFER(out), BUFFER(weights), STATE VALUES(sample_values, v))
 {
     UNPACK(sample_values, v)
     for (int64_t at = ITEM; at < v.n; at += ITEMS) {
@@ -232,7 +244,7 @@ KERNEL multinomial(BUFFER(out), BUFFER(weights), VALUES(sample_values, v))
         uint32_t word[4];
         U sum = 0, part = 0;
         int64_t chosen = 0;
-        philox((uint64_t)v.seed, (uint64_t)v.round, (uint64_t)at, word);
+        philox(SEED, ROUND, (uint64_t)at, word);
         for (int64_t i = 0; i < v.k; i++)
             sum += (U)P_LOAD(w[i]);
         const U target = unit(word, 0) * sum;

@@ -17,7 +17,9 @@ CUresult cuGetErrorName(CUresult code, const char **name)
     static const struct { int code; const char *name; } names[] = {
         {0, "CUDA_SUCCESS"}, {1, "CUDA_ERROR_INVALID_VALUE"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {3, "CUDA_ERROR_NOT_INITIALIZED"}, {100, "CUDA_ERROR_NO_DEVICE"},
         {200, "CUDA_ERROR_INVALID_IMAGE"}, {201, "CUDA_ERROR_INVALID_CONTEXT"}, {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"}, {400, "CUDA_ERROR_INVALID_HANDLE"},
-        {500, "CUDA_ERROR_NOT_FOUND"}, {600, "CUDA_ERROR_NOT_READY"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+        {500, "CUDA_ERROR_NOT_FOUND"}, {600, "CUDA_ERROR_NOT_READY"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"}, {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}, {904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"},
+        {905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"}, {907, "CUDA_ERROR_CAPTURED_EVENT"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].code == code)
             return *name = names[i].name, SUCCESS;
@@ -62,7 +64,14 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 }
 CUresult cuCtxGetCurrent(CUcontext *context) { ENTER(false); return *context = fake_current, SUCCESS; }
 CUresult cuCtxSetCurrent(CUcontext context) { ENTER(false); return context && !context->retained ? INVALID_CONTEXT : (fake_current = context, SUCCESS); }
-CUresult cuCtxSynchronize(void) { ENTER(true); return fake_run_context(fake_current), fake_current->dead ? ILLEGAL_ADDRESS : SUCCESS; }
+CUresult cuCtxSynchronize(void)
+{
+    ENTER(true);
+    for (CUstream s = fake_streams; s; s = s->next)
+        if (s->context == fake_current && s->capture)
+            return fake_refused(s);
+    return fake_run_context(fake_current), fake_current->dead ? ILLEGAL_ADDRESS : SUCCESS;
+}
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
     ENTER(true);
@@ -84,18 +93,22 @@ CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
 {
     ENTER(true);
     char *start = NULL;
+    if (fake_refused(NULL))
+        return CAPTURE_UNSUPPORTED;
     status = fake_take(&fake_blocks, &start, bytes, MEMORY);
     *p = (CUdeviceptr)(uintptr_t)start;
     return status;
 }
 /* Waits for the device, as the driver's does. */
-CUresult cuMemFree_v2(CUdeviceptr p) { ENTER(true); return fake_run_context(NULL), fake_drop(&fake_blocks, (void *)(uintptr_t)p, MEMORY); }
+CUresult cuMemFree_v2(CUdeviceptr p) { ENTER(true); return fake_refused(NULL) ? CAPTURE_UNSUPPORTED : (fake_run_context(NULL), fake_drop(&fake_blocks, (void *)(uintptr_t)p, MEMORY)); }
 CUresult cuMemHostAlloc(void **p, size_t bytes, unsigned flags)
 {
     ENTER(true);
     char *start = NULL;
     if (flags != 1)
         return INVALID_VALUE;
+    if (fake_refused(NULL))
+        return CAPTURE_UNSUPPORTED;
     status = fake_take(&fake_pinned, &start, bytes, HOST);
     return *p = start, status;
 }
@@ -108,6 +121,10 @@ static CUresult ask_copy(CUstream stream, char *to, char *from, size_t bytes)
         return INVALID_HANDLE;
     if (!to || !from || !bytes)
         return INVALID_VALUE;
+    const bool pageable = (!fake_block_of(fake_blocks, from, bytes) && !fake_block_of(fake_pinned, from, bytes)) ||
+                          (!fake_block_of(fake_blocks, to, bytes) && !fake_block_of(fake_pinned, to, bytes));
+    if (pageable && s->capture)
+        return fake_refused(s);
     operation *o = fake_ask(s, COPY);
     o->to = to, o->from = from, o->bytes = bytes;
     if (!fake_block_of(fake_blocks, from, bytes) && !fake_block_of(fake_pinned, from, bytes)) {
@@ -169,6 +186,8 @@ CUresult cuStreamSynchronize(CUstream stream)
     CUstream s = fake_stream_of(stream);
     if (!s)
         return INVALID_HANDLE;
+    if (s->capture)
+        return fake_refused(s);
     fake_run_all(s);
     return fake_current->dead ? ILLEGAL_ADDRESS : SUCCESS;
 }
@@ -203,6 +222,10 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
     CUstream s = fake_stream_of(stream);
     if (!s || !event->live || event->context != fake_current)
         return INVALID_HANDLE;
+    if ((event->capture = s->capture)) {
+        event->stream = s;
+        return SUCCESS;
+    }
     if (event->stream && event->stream != s && event->done < event->recorded)
         fake_run_all(event->stream);
     event->stream = s;
@@ -216,6 +239,15 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
     CUstream s = fake_stream_of(stream);
     if (!s || flags || !event->live)
         return INVALID_HANDLE;
+    if (event->capture && event->stream->capture != event->capture)
+        return CAPTURED_EVENT;
+    if (event->capture) {
+        s->capture = s->capture ? s->capture : event->capture;
+        event->stream->joined = s == s->capture->origin;
+        return s->capture == event->capture ? SUCCESS : (s->capture->invalid = true, 905);
+    }
+    if (s->capture && event->stream)
+        return s->capture->invalid = true, 905;
     if (event->stream)
         ask_event(s, WAIT, event);
     return SUCCESS;
@@ -225,6 +257,8 @@ CUresult cuEventSynchronize(CUevent event)
     ENTER(true);
     if (!event->live)
         return INVALID_HANDLE;
+    if (event->capture || fake_refused(NULL))
+        return event->capture ? CAPTURED_EVENT : CAPTURE_UNSUPPORTED;
     while (event->done < event->recorded)
         fake_run_one(event->stream);
     return event->context->dead ? ILLEGAL_ADDRESS : SUCCESS;
@@ -234,6 +268,8 @@ CUresult cuEventQuery(CUevent event)
     ENTER(true);
     if (!event->live)
         return INVALID_HANDLE;
+    if (event->capture || fake_refused(NULL))
+        return event->capture ? CAPTURED_EVENT : CAPTURE_UNSUPPORTED;
     const bool done = event->done == event->recorded;
     if (!done)
         fake_run_one(event->stream);
@@ -265,6 +301,8 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     const head *h = image;
     char path[300];
     int architecture[2];
+    if (fake_refused(NULL))
+        return CAPTURE_UNSUPPORTED;
     if (memcmp(h->magic, "FAKECU1", 8))
         return INVALID_IMAGE;
     cuDeviceGetAttribute(&architecture[0], 75, fake_current->device), cuDeviceGetAttribute(&architecture[1], 76, fake_current->device);
@@ -332,3 +370,103 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
     return SUCCESS;
 }
 
+/* ---- graphs */
+
+static _Thread_local int thread_mode;           /* 0: global, 1: of this thread, 2: relaxed */
+
+CUresult fake_refused(CUstream s)
+{
+    for (CUstream other = fake_streams; other; other = other->next) {
+        CUgraph g = other->capture;
+        const bool own = g && pthread_equal(g->thread, pthread_self());
+        if (g && (s ? s == other : (thread_mode == 0 && g->mode == 0) || (thread_mode < 2 && g->mode < 2 && own)))
+            return g->invalid = true, CAPTURE_UNSUPPORTED;
+    }
+    return SUCCESS;
+}
+CUresult cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    ENTER(false);
+    const int before = thread_mode;
+    return thread_mode = *mode, *mode = before, SUCCESS;
+}
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
+{
+    ENTER(true);
+    CUstream s = stream ? fake_stream_of(stream) : NULL;
+    if (!s || s->capture || mode < 0 || mode > 2)
+        return stream ? INVALID_VALUE : CAPTURE_UNSUPPORTED;
+    s->capture = calloc(1, sizeof *s->capture);
+    *s->capture = (struct CUgraph_st){.origin = s, .mode = mode, .thread = pthread_self()};
+    s->capture->tail = &s->capture->head;
+    return SUCCESS;
+}
+static void free_graph(CUgraph g)
+{
+    for (operation *o = g->head, *next; o; o = next) {
+        next = o->next;
+        fake_free_operation(o);
+    }
+    free(g);
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    ENTER(true);
+    CUstream s = fake_stream_of(stream);
+    CUgraph g = s ? s->capture : NULL;
+    *graph = NULL;
+    if (!g || g->origin != s)
+        return INVALID_VALUE;
+    for (CUstream other = fake_streams; other; other = other->next)
+        if (other->capture == g) {
+            status = other != s && !other->joined ? CAPTURE_UNJOINED : status;
+            other->capture = NULL;
+        }
+    status = g->invalid ? CAPTURE_INVALIDATED : status;
+    if (status)
+        free_graph(g);
+    else
+        *graph = g;
+    return status;
+}
+CUresult cuGraphInstantiateWithFlags(CUgraph *made, CUgraph graph, unsigned long long flags)
+{
+    ENTER(true);
+    if (flags)
+        return INVALID_VALUE;
+    *made = malloc(sizeof **made);
+    **made = *graph;
+    graph->head = NULL;                         /* which isn't instantiated twice */
+    fake_counts[GRAPHS]++;
+    return SUCCESS;
+}
+CUresult cuGraphDestroy(CUgraph graph) { ENTER(true); return free_graph(graph), SUCCESS; }
+CUresult cuGraphExecDestroy(CUgraph graph)
+{
+    ENTER(true);
+    fake_run_context(NULL);
+    free_graph(graph);
+    fake_counts[GRAPHS]--;
+    return SUCCESS;
+}
+static void *copy_of(const void *from, size_t bytes) { return from ? memcpy(malloc(bytes), from, bytes) : NULL; }
+CUresult cuGraphLaunch(CUgraph graph, CUstream stream)
+{
+    ENTER(true);
+    CUstream s = fake_stream_of(stream);
+    if (!s || s->context != graph->origin->context)
+        return INVALID_HANDLE;
+    if (s->capture)
+        return fake_refused(s);
+    for (const operation *from = graph->head; from; from = from->next) {
+        operation *o = fake_ask(s, from->kind), *next = o->next;
+        *o = *from;
+        o->next = next;
+        for (int i = 0; i < MOST_ARGUMENTS; i++)
+            o->values[i] = from->values[i] ? copy_of(from->values[i], from->function->sizes[i]) : NULL;
+        o->convolution = copy_of(from->convolution, sizeof *from->convolution);
+        fake_counts[LAUNCHES] += o->kind == LAUNCH;
+    }
+    fake_counts[GRAPH_LAUNCHES]++;
+    return SUCCESS;
+}

@@ -21,7 +21,8 @@
 typedef int CUresult, CUdevice, nvrtcResult;
 typedef unsigned long long CUdeviceptr;
 enum { SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, NO_DEVICE = 100, INVALID_DEVICE, INVALID_IMAGE = 200, INVALID_CONTEXT, NO_BINARY_FOR_GPU = 209,
-       INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, PEER_ALREADY = 704 };
+       INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, PEER_ALREADY = 704, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED,
+       CAPTURE_UNJOINED = 904, CAPTURED_EVENT = 907 };
 enum { DEVICES = 2, PAGE = 4096, MOST_ARGUMENTS = 64, MOST_LANES = 1024, STACK = 64 << 10 };
 
 typedef struct CUctx_st *CUcontext;
@@ -29,6 +30,8 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
+
+typedef struct CUgraph_st *CUgraph;
 
 typedef struct operation {
     struct operation *next;
@@ -48,8 +51,11 @@ typedef struct operation {
 } operation;
 
 struct CUctx_st { int device; bool retained, peers[DEVICES], dead, doomed; struct CUstream_st *first; };
-struct CUstream_st { CUstream next; CUcontext context; operation *head, **tail; bool live; };
-struct CUevent_st { CUcontext context; CUstream stream; uint64_t recorded, done; struct timespec when; bool timed, live; int uses; };
+/* `capture`: what it records; `joined`: the beginning stream waits for an event behind all that this one was asked for. */
+struct CUstream_st { CUstream next; CUcontext context; operation *head, **tail; bool live, joined; CUgraph capture; };
+/* Operations in the order of asking.  One that is executable is the same thing. */
+struct CUgraph_st { CUstream origin; operation *head, **tail; bool invalid; int mode; pthread_t thread; };
+struct CUevent_st { CUcontext context; CUstream stream; uint64_t recorded, done; struct timespec when; bool timed, live; int uses; CUgraph capture; };
 struct CUmod_st { CUmodule next; CUcontext context; void *library; bool live; };
 struct CUfunc_st { CUfunction next; CUmodule module; void (*call)(void **); void (*set)(unsigned, unsigned, unsigned, unsigned); void (**barrier)(void); const char *kinds; const unsigned *sizes; };
 
@@ -66,7 +72,7 @@ extern _Thread_local CUcontext fake_current;
 
 /* What tests count. */
 enum { MEMORY, HOST, STREAMS, EVENTS, MODULES, LAUNCHES, PRODUCTS, COMPILED, HANDLES, MATH, COMPUTE, CONVOLUTIONS, PLANS, MEASURED, DESCRIPTORS, ALGORITHM,
-       CONVOLUTION_MATH, TRANSFORMS, TRANSFORM_PLANS, FACTORS, COLLECTIVES, COMMUNICATORS, COUNTS };
+       CONVOLUTION_MATH, TRANSFORMS, TRANSFORM_PLANS, FACTORS, COLLECTIVES, COMMUNICATORS, GRAPHS, GRAPH_LAUNCHES, COUNTS };
 extern long fake_counts[];
 
 /* What each function of the driver begins with: the lock, and the error that it returns at once. */
@@ -87,6 +93,10 @@ CUstream   fake_add_stream(CUcontext context, CUstream s);
 /* The stream that a handle stands for, if it may be used in this context. */
 CUstream   fake_stream_of(CUstream s);
 operation *fake_ask(CUstream s, int kind);
+void       fake_free_operation(operation *o);
+/* While a stream records, an error of a call that the driver refuses then, which spoils the graph: of the stream's own, or (NULL) of any that isn't declared
+ * harmless. */
+CUresult   fake_refused(CUstream s);
 void       fake_run_one(CUstream s);
 void       fake_run_all(CUstream s);
 void       fake_run_context(CUcontext context);

@@ -23,7 +23,7 @@ static struct { char function[64]; int after, code; } failure;
 long fake_cuda_count(const char *name)
 {
     static const char *const names[] = {"memory", "host", "streams", "events", "modules", "launches", "products", "compiled", "handles", "math", "compute",
-                                        "convolutions", "plans", "measured", "descriptors", "algorithm", "convolution math", "transforms", "transform plans", "factors", "collectives", "communicators"};
+                                        "convolutions", "plans", "measured", "descriptors", "algorithm", "convolution math", "transforms", "transform plans", "factors", "collectives", "communicators", "graphs", "graph launches"};
     for (int i = 0; i < COUNTS; i++)
         if (!strcmp(names[i], name))
             return fake_counts[i];
@@ -269,6 +269,10 @@ void fake_run_one(CUstream s)
         o->event->uses--;
         fake_drop_event(o->event);
     }
+    fake_free_operation(o);
+}
+void fake_free_operation(operation *o)
+{
     for (int i = 0; i < MOST_ARGUMENTS; i++)
         free(o->values[i]);
     free(o->snapshot), free(o->convolution);
@@ -300,8 +304,12 @@ operation *fake_ask(CUstream s, int kind)
 {
     operation *o = calloc(1, sizeof *o);
     o->kind = kind;
-    *s->tail = o;
-    s->tail = &o->next;
+    operation ***tail = s->capture ? &s->capture->tail : &s->tail;
+    **tail = o;
+    *tail = &o->next;
+    s->joined = false;
+    if (s->capture && (kind == OTHER || kind == EXCHANGE))      /* of these the fake makes no copies */
+        s->capture->invalid = true;
     return o;
 }
 CUstream fake_add_stream(CUcontext context, CUstream s)

@@ -1,10 +1,12 @@
 """CUDA before its device is loaded, and where there is none: queries are answered, requests fail with PyTorch's words (see _compat/names.txt). Asking
-whether there is one loads it, and then tede.cuda is the device's module (_devices.py)."""
+whether there is one loads it, and so does what needs one; then tede.cuda is the device's module (_devices.py)."""
 from contextlib import contextmanager as _contextmanager
+from functools import wraps as _wraps
 import sys as _sys
 
 from tede import _C
 from tede._C import OutOfMemoryError  # noqa: F401
+from tede._compat import SECTIONS as _SECTIONS
 from tede._compat import fill as _fill
 from tede._titles import TITLES as _TITLES
 
@@ -118,6 +120,21 @@ def _type(name):
 
 random = memory = _sys.modules[__name__]            # PyTorch's modules of these names
 _more = _fill(globals())
+
+
+def _answered(name, without, skipped=0):
+    """What a name does if it is the first use of CUDA: the device's answer, or without one what is said of the name."""
+    def call(*args, **kwargs):
+        return getattr(_device(), name, without)(*args[skipped:], **kwargs)
+    return call
+
+
+for _name, (_kind, _) in _SECTIONS["cuda"].names.items():
+    _said = globals()[_name]
+    if _kind == "class":
+        _said.__new__ = _answered(_name, _said.__new__, skipped=1)
+    elif _kind in ("refuse", "none"):
+        globals()[_name] = _wraps(_said)(_answered(_name, _said))
 
 
 def __getattr__(name):
