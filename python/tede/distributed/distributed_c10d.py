@@ -25,6 +25,7 @@ from tede.distributed.constants import default_pg_nccl_timeout, default_pg_timeo
 logger = logging.getLogger(__name__)
 _pickler, _unpickler = pickle.Pickler, pickle.Unpickler
 RedOpType = ReduceOp.RedOpType
+STORE_BASED_BARRIER_PREFIX = "store_based_barrier_key"      # the key in the store that ranks count themselves in
 _TORCHCOMM_AVAILABLE = False        # another library of PyTorch's for groups
 GroupName = str
 
@@ -687,7 +688,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
 
 def _store_based_barrier(rank, store, group_name, rendezvous_count, timeout, logging_interval=timedelta(seconds=10)):
     """Wait through the store until so many have come here."""
-    key = f"store_based_barrier_key:{group_name}"
+    key = f"{STORE_BASED_BARRIER_PREFIX}:{group_name}"
     come, until = store.add(key, 1), time.monotonic() + timeout.total_seconds()
     if come == rendezvous_count:
         store.set(f"{key}:last", "1")

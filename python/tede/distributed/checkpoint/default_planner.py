@@ -7,7 +7,8 @@ import io
 
 import tede
 from tede import Tensor
-from tede.distributed.checkpoint._nested_dict import flatten_state_dict, set_element
+from tede.distributed.checkpoint._nested_dict import flatten_state_dict
+from tede.distributed.checkpoint._traverse import set_element
 from tede.distributed.checkpoint.metadata import (
     BytesStorageMetadata, ChunkStorageMetadata, Metadata, MetadataIndex, TensorProperties, TensorStorageMetadata)
 from tede.distributed.checkpoint.planner import (
