@@ -417,3 +417,27 @@ def test_lists_within_results_are_followed(lib):
         library.impl("halves", lambda x: ([y.clone() for y in x.chunk(2)], 2), "CPU")
         made = make_fx(lambda x: lib.ops.lists_within.halves(x)[0][1] * 2)(lib.zeros(4))
         assert made(lib.arange(4.)).tolist() == [4, 6]
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_graphs_from_above_autograd_have_composites_and_gradients(lib, mode):
+    make_fx = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor").make_fx
+
+    def f(x, w):
+        y = lib.matmul(x, w.T).sin()
+        with lib.no_grad():
+            z = y.cos()
+        return lib.nn.functional.linear(y * z, w).view(-1).sum(0) + lib.ones(2, 3)[0, 1]
+    operands = [lib.rand(3, 4, requires_grad=True), lib.rand(4, 4, requires_grad=True)]
+    made = make_fx(f, pre_dispatch=True, tracing_mode=mode)(*(x.detach().clone().requires_grad_() for x in operands))
+    for part in ("aten.matmul.default(", "aten.linear.default(", "_set_grad_enabled(False)", "_set_grad_enabled(True)", "[-1])", "ones.default([2, 3]"):
+        assert part in made.code
+    assert "_softmax" not in made.code and lib.is_grad_enabled()
+    wanted, found = f(*operands), made(*operands)
+    assert lib.allclose(wanted, found)
+    assert all(map(lib.allclose, lib.autograd.grad(wanted, operands), lib.autograd.grad(found, operands)))
+    assert "softmax.int(" in make_fx(lambda x: x.softmax(0), pre_dispatch=True, tracing_mode=mode)(lib.rand(3)).code
+    with pytest.raises(RuntimeError, match="invalid for input of size 3"):
+        make_fx(lambda x: x.view(4), pre_dispatch=True)(lib.rand(3))
+    with pytest.raises(RuntimeError, match="value out of a tracing tensor"):
+        make_fx(lambda x: x.sum().item(), pre_dispatch=True)(lib.rand(3))

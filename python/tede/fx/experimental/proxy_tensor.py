@@ -20,6 +20,7 @@ from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule
 from tede.fx.interpreter import Interpreter
 from tede.fx.passes.shape_prop import _extract_tensor_metadata
+from tede.overrides import TorchFunctionMode
 from tede.utils import _pytree as tree
 from tede.utils._python_dispatch import no_dispatch, TorchDispatchMode
 
@@ -61,6 +62,7 @@ class _Recorder(TorchDispatchMode):
         self.nodes, self.places, self.constants = {}, {}, {}
         self.symbols = Symbols(self)    # nodes of symbolic sizes
         self.paused = False             # while another recorder runs within
+        self.within = 0                 # calls that are being noted: what Python does meanwhile isn't the program's
         self._fakes = FakeTensorMode()
 
     def follow(self, tensor, node):
@@ -102,7 +104,13 @@ class _Recorder(TorchDispatchMode):
         return node
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+        self.within += 1
+        try:
+            return self._arrived(func, args, kwargs or {})
+        finally:
+            self.within -= 1
+
+    def _arrived(self, func, args, kwargs):
         if self.paused or func.namespace == "prim":        # a query of metadata
             return func(*args, **kwargs)
         if any(isinstance(x, Tensor) and type(x) not in _HANDLED and id(x) not in self.nodes for x in tree.arg_tree_leaves(*args, **kwargs)):
@@ -120,7 +128,10 @@ class _Recorder(TorchDispatchMode):
         given, named = tree.tree_map(self.node_of, (tuple(args), dict(kwargs)))
         node = self.graph.call_function(func, given, named, name=self.graph._target_to_str(func._opname))
         self._check_values(func, node)
-        result = func(*args, **kwargs)
+        return self._followed(func, node, func(*args, **kwargs))
+
+    def _followed(self, func, node, result):
+        """The result of a call, whose tensors stand for the node from now on."""
         if all(n in self.known for n in node.all_input_nodes) and Tag.nondeterministic_seeded not in func.tags and node.all_input_nodes and \
                 all(x.numel() <= 1 for x in tree.tree_leaves(result) if isinstance(x, Tensor)):
             self.known.add(node)
@@ -133,6 +144,26 @@ class _Recorder(TorchDispatchMode):
         else:
             self.symbols.follow_number(result, node)
         return result
+
+    def note_above(self, overloads, args, kwargs):
+        """Note a call above autograd, of the first overload that takes the arguments, and give its result; NotImplemented if none does."""
+        kwargs = self.fake_mode.placed(overloads[0], kwargs) if self.fake_mode is not None else kwargs
+        self.symbols.decode(args, kwargs)
+        given, named = tree.tree_map(self.node_of, (tuple(args), dict(kwargs)))
+        for func in overloads:
+            if func is tede.ops.aten.lift_fresh.default:
+                func = tede.ops.aten.lift_fresh_copy.default
+            before, self.paused = self.paused, True
+            try:
+                result = func(*args, **kwargs)
+            except (TypeError, RuntimeError):       # not this overload's arguments; an error of the operator's comes again where none takes them
+                continue
+            finally:
+                self.paused = before
+            node = self.graph.call_function(func, _by_schema(func, given), named, name=self.graph._target_to_str(func._opname))
+            self._check_values(func, node)
+            return self._followed(func, node, result)
+        return NotImplemented
 
     def _follow_members(self, result, node):
         self._describe_all(result, node)
@@ -196,6 +227,60 @@ class _Recorder(TorchDispatchMode):
                 not any(isinstance(n.meta.get("val"), FakeTensor) and n.meta["val"].fake_mode is not self._fakes for n in node.all_input_nodes):
             raise RuntimeError(f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring out! It's likely "
                                "that this is caused by data-dependent control flow or similar.")
+
+
+def _by_schema(func, given):
+    """Positional arguments as the schema has them: x.view(2, 3) is view(x, [2, 3]), and sum(x, 0) is sum(x, [0])."""
+    arguments, made = [a for a in func._schema.arguments if not a.kwarg_only], []
+    for i, value in enumerate(given):
+        if i == len(arguments):         # the rest of a list's numbers
+            made[-1] = list(given[i - 1:])
+            break
+        if "List[int]" in str(arguments[i].type) and value is not None:
+            value = list(value) if isinstance(value, (list, tuple)) else [value]
+        made.append(value)
+    return tuple(made)
+
+
+class _AboveAutograd(TorchFunctionMode):
+    """Notes what Python calls before autograd, and before composites are their parts: operators, and whether gradients are enabled. What isn't an
+    operator of its own there (an index, a property, a gradient) is what the recorder notes of it."""
+
+    def __init__(self, recorder):
+        super().__init__()
+        self.recorder, self.enabled = recorder, tede.is_grad_enabled()
+
+    def note_switch(self):
+        if tede.is_grad_enabled() != self.enabled:
+            self.enabled = not self.enabled
+            self.recorder.graph.call_function(tede._C._set_grad_enabled, (self.enabled,))
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if self.recorder.within:
+            return func(*args, **kwargs)
+        if not self.recorder.paused:
+            self.note_switch()
+            overloads = self._overloads(func)
+            if overloads and not tede._C._transform_level() and \
+                    all(type(x) in _HANDLED for x in tree.arg_tree_leaves(*args, **kwargs) if isinstance(x, Tensor)):
+                result = self.recorder.note_above(overloads, args, kwargs)
+                if result is not NotImplemented:
+                    return result
+        inner = getattr(func, "__wrapped__", None)
+        if inner is None:
+            return func(*args, **kwargs)
+        with self:                  # a function in Python: the operators that it calls
+            return inner(*args, **kwargs)
+
+    @staticmethod
+    def _overloads(func):
+        if isinstance(func, tede._ops.OpOverload):
+            return [func]
+        if not isinstance(func, (type(tede.add), type(tede.Tensor.add), tede._ops.OpOverloadPacket)):
+            return []
+        packet = func if isinstance(func, tede._ops.OpOverloadPacket) else getattr(tede.ops.aten, func.__name__, None)
+        return [] if packet is None else [getattr(packet, name) for name in packet.overloads()]
 
 
 class _Branch(_Recorder):
@@ -320,12 +405,10 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
 
     Calls of what `decomposition_table` has are noted as the parts that it makes of them. ``tracing_mode="fake"`` runs on fake tensors of the
     arguments, so that nothing is computed, ``"symbolic"`` on such whose sizes are expressions, so that the graph holds for other sizes, too, where
-    its `shape_env` has no condition against them. Operators as they are above autograd (`pre_dispatch`) aren't there. Nodes have meta["val"],
-    a fake tensor, and meta["tensor_meta"]."""
+    its `shape_env` has no condition against them. With `pre_dispatch` operators are noted as they are above autograd, so that composites are
+    themselves and the graph has gradients of its own. Nodes have meta["val"], a fake tensor, and meta["tensor_meta"]."""
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError('tracing_mode should be one of "real", "fake", "symbolic"')
-    if pre_dispatch:
-        raise NotImplementedError("make_fx(pre_dispatch=True): operators are noted below autograd only")
 
     def wrapped(*args):
         flat, in_spec = tree.tree_flatten(args)
@@ -345,8 +428,11 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
         noting = getattr(mode, "noting", [])
         noting.append(recorder.hold)
         try:
-            with _pause(), mode, recorder:
+            above = _AboveAutograd(recorder) if pre_dispatch else contextlib.nullcontext()
+            with _pause(), mode, recorder, above:
                 result = f(*tree.tree_unflatten(flat, in_spec))
+            if pre_dispatch:
+                above.note_switch()
         finally:
             noting.remove(recorder.hold)
         leaves, out_spec = tree.tree_flatten(result)
