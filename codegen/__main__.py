@@ -98,9 +98,10 @@ def main():
         found += [([op.full_name for op in group], chunk.formulas[group[0].c]) for group in chunk.groups if group[0].c in chunk.formulas]
         if loops:
             texts.append(('loops', f'{chunk.name}_loops.c', loops))
+    rows = [(op.full_name, op.entry['fold']) for op in operators.values() if 'fold' in op.entry and op.variant == 'functional']
     boxes = boxing.files(families) if options.out else [(f'boxing_{i}.c', '') for i in range(boxing.FILES)]
     texts += [('main', *each) for each in boxes]
-    texts.append(('main', 'formulas.c', formula.source(found) if options.out else ''))
+    texts.append(('main', 'formulas.c', formula.source(found, rows) if options.out else ''))
     texts.append(('main', 'maths_pieces.c', maths.source() if options.out else ''))
     texts.append(('main', 'device_sources.c', device_kernels.sources() if options.out else ''))
     texts.append(('main', 'device_kernels.c', device_kernels.table(families) if options.out else ''))

@@ -16,12 +16,13 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
           'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'layouts', 'sparse_into', 'takes_layout',
           'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'undo', 'splits', 'shown', 'spelled', 'geometry', 'implementation', 'reduces',
-          'onnx', 'device', 'rows', 'sized_by', 'writes', 'from_cpu', 'node', 'formats', 'late'}
+          'fold', 'onnx', 'device', 'rows', 'sized_by', 'writes', 'from_cpu', 'node', 'formats', 'late'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 FLAGS = {'any_device', 'casts', 'checks_elements', 'contiguous_out', 'copies', 'counts_writes', 'data_dependent', 'detaches', 'factory', 'fills_out', 'heavy',
          'inplace_alias_method', 'inplace_function', 'inplace_method', 'inplace_view', 'internal', 'knows_bits', 'makes_zeros', 'may_view',
          'one_call', 'promotes', 'real_gradient', 'records_out', 'several_devices', 'takes_numbers', 'uninitialized'}
 REDUCES = {'sum', 'count', 'bool', 'float', 'extreme', 'extreme_at'}     # td_reduced in src/ops/reduce/reduced.h
+FOLDS = {'sum', 'mean', 'max', 'min'}      # td_row_rule in src/region/native.h
 # C names that base.h and tensor.h use for something else.
 TAKEN = {'complex', 'grad', 'bool', 'int', 'float', 'tensor', 'fail', 'error'}
 
@@ -246,6 +247,8 @@ def expand(entry, family):
         raise EntryError(f'{where}: reduces: a kernel has one of {", ".join(sorted(REDUCES))} for each result')
     if 'rows' in entry and (entry['kind'] != 'kernel' or entry['rows'] not in {'none'} | {a.name for a in schema.arguments if a.type == 'int'}):
         raise EntryError(f'{where}: rows: a kernel has an argument that is dimensions or sizes, not {entry["rows"]!r}')
+    if entry.get('fold', 'sum') not in FOLDS:
+        raise EntryError(f'{where}: fold: what a row becomes is one of {", ".join(sorted(FOLDS))}')
     variant = 'functional'
     if any(a.mutable and not a.out for a in schema.arguments) and schema.name.endswith('_'):
         variant = 'inplace'

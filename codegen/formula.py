@@ -98,9 +98,9 @@ class Data:
 WHAT = {'value': 'TD_FORMULA_OF_VALUE', 'grad': 'TD_FORMULA_OF_GRADIENT', 'tangent': 'TD_FORMULA_OF_TANGENT'}
 
 
-def source(operators):
-    """The C file with all formulas: [(names of an operator's variants, {what: {of: Data}})].  All of it is numbers and text, places instead of
-    pointers, so that loading the library takes nothing more."""
+def source(operators, rows_of=()):
+    """The C file with all formulas: [(names of an operator's variants, {what: {of: Data}})]; and what reductions make of a row, [(name, word)].
+    All of it is numbers and text, places instead of pointers, so that loading the library takes nothing more."""
     words, members, types, entries, rows = {}, [], {}, [], []
 
     def word(text):
@@ -126,4 +126,6 @@ def source(operators):
         *(f'    .{name} = {value},' for name, (_, value) in members), '};', '',
         'const td_formula *td_formula_at(uint32_t place) { return (const td_formula *)((const char *)&formulas + place); }', '',
         'const td_formula_entry td_formula_entries[] = {', *entries, '};', 'const td_formula_operator td_formula_operators[] = {', *table, '};',
-        f'const int td_formula_operator_count = {len(table)};', 'const char td_formula_words[] =', *(f'    "{w}\\0"' for w in words), '    "";', ''])
+        f'const int td_formula_operator_count = {len(table)};',
+        'const char td_formula_rows[] =', *(f'    "{name}\\0{word}\\0"' for name, word in rows_of), '    "";',
+        'const char td_formula_words[] =', *(f'    "{w}\\0"' for w in words), '    "";', ''])

@@ -1,7 +1,11 @@
 """What holds for all tests: Ctrl-C, which some press, and --compared, which leaves out what has no need of PyTorch."""
 import functools
+import os
 import re
 import signal
+
+# What comes again in one process isn't compiled: tests compare bits. test_compiled_loops.py takes it away.
+os.environ.setdefault("TEDE_COMPILER", "")
 
 # A shell starts what runs in its background deaf to Ctrl-C, children included.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

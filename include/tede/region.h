@@ -16,10 +16,29 @@ typedef struct td_region_stats {
     uint64_t dropped_calls;         /* of which nobody needed a result */
     uint64_t fused_calls;           /* that were done in one pass together with others */
     uint64_t early_flushes;         /* before the region's end, since a value was needed */
+    uint64_t plans;                 /* groups of calls, told apart by what they compute and not by sizes, that a compiler may make a loop of */
+    uint64_t compiled_plans;        /* of which there is a compiled loop */
+    uint64_t discarded_plans;       /* that can't be compiled, or whose loop gave other results */
+    uint64_t cache_hits;            /* whose loop was on disk */
+    uint64_t compiled_groups;       /* groups that such loops have done */
 } td_region_stats;
+
+/* How a region's groups are computed. Tier 1: by the loops that are there, with the results that calls one by one have. Tier 2: by loops that a C compiler
+ * makes, as soon as there are any. 0: tier 1, and for what comes again the quicker one. `compiler`: the program's name; NULL: what
+ * TEDE_COMPILER names, else cc. Where that is there and names nothing, 0 is tier 1. */
+typedef struct td_region_options {
+    size_t      size;               /* sizeof(td_region_options) where it was compiled: it may grow at the end */
+    int         tier;
+    const char *compiler;
+} td_region_options;
+
+/* A plan: how often it ran, and how often as a compiled loop; its state ("cold", "building", "built", "compiled", "discarded"), the file of its source, or
+ * "", and why it is discarded. Texts are borrowed and stay. */
+typedef struct td_region_plan { const char *state, *source, *why; uint64_t runs, compiled_runs; } td_region_plan;
 
 /* Regions nest: what is in an inner one belongs to the outermost. -1 with an error. */
 TD_API int  td_region_begin(void) TD_MUST_USE;
+TD_API int  td_region_begin_with(const td_region_options *options) TD_MUST_USE;
 /* Compute what is late. -1 with the error of what computes it; the region has ended in either case. */
 TD_API int  td_region_end(void) TD_MUST_USE;
 TD_API bool td_region_on(void);
@@ -28,6 +47,8 @@ TD_API bool td_region_on(void);
 TD_API void td_region_set_slab(size_t bytes, size_t least);
 /* Of the process, since it began. */
 TD_API td_region_stats td_region_counts(void);
+/* Plan i of the process; false if there are fewer. */
+TD_API bool td_region_plan_at(int i, td_region_plan *plan);
 
 #ifdef __cplusplus
 }

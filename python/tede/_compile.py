@@ -11,7 +11,9 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     Python runs at each call, as without compile: control flow, hooks and state mean what they say. An operator checks its arguments and
     describes its result where it is called; elements are computed when a value is needed (``item()``, printing, NumPy, a write to
     memory that the program has otherwise) or when the function returns. Then what nobody needs is left out, and elementwise operators, reductions
-    along rows, softmax and norms that follow each other are done slab by slab, in the cache. Results are those without compile, to the bit.
+    along rows, softmax and norms that follow each other are done slab by slab, in the cache, with the results that they have without compile, to the bit. That is
+    tier 1. In tier 2 a C compiler makes one loop of what comes again: in the background, where there is a compiler. Its first run is compared with tier 1;
+    the last bits of results may differ.
 
     Args:
         model: a function or a module; without one, a decorator is returned.
@@ -19,7 +21,9 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         backend: None, "inductor" and other names that nobody registered are the library's own; "eager" runs the model as it is. A function is passed a
             torch.fx.GraphModule of what was called and the tensors that it takes, and what it returns is called instead, then and when the
             same calls come again on tensors of the same description. Where a value is needed early a graph ends, and another begins.
-        mode, options: passed on to a backend that is a function, if given.
+        mode: PyTorch's names. All of them measure both tiers and take the quicker one.
+        options: a dict. tier: 1 or 2, where both would be measured; compiler: the program's name, where TEDE_COMPILER or cc would be called. A backend that is a
+            function is passed mode and options, if given.
         dynamic: accepted; sizes are never compiled in, but for a backend's graphs.
         disable: the model itself is returned.
 
@@ -43,7 +47,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         options = {name: value for name, value in (("mode", mode), ("options", options)) if value is not None}
         wrap = functools.partial(in_graphs, backend=backend, fullgraph=fullgraph, options=options)
     else:
-        wrap = functools.partial(in_region, fullgraph=fullgraph)
+        wrap = functools.partial(in_region, fullgraph=fullgraph, **tier_of(mode, options))
     return OptimizedModule(model, wrap) if isinstance(model, Module) else wrap(model)
 
 
@@ -66,21 +70,35 @@ def list_backends(exclude_tags=()):
     return sorted(backends)
 
 
-def in_region(function, fullgraph=False):
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def tier_of(mode, options):
+    """What `mode` and `options` say of regions: the tier (0: the quicker one) and the compiler's name."""
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
+    tier, compiler = (options or {}).get("tier", 0), (options or {}).get("compiler")
+    if tier not in (0, 1, 2):
+        raise RuntimeError(f"options: tier is 1 or 2, not {tier!r}")
+    return {"tier": tier, "compiler": None if compiler is None else str(compiler)}
+
+
+def in_region(function, fullgraph=False, tier=0, compiler=None):
     """The function within a region."""
     call = _C._region_call
 
     @functools.wraps(function)
     def compiled(*args, **kwargs):
-        return call(function, args, kwargs)
+        return call(function, args, kwargs, tier, compiler)
 
     @functools.wraps(function)
     def whole(*args, **kwargs):
         from tede._region_report import Watch
         with Watch(refuse=True):
-            return call(function, args, kwargs)
+            return call(function, args, kwargs, tier, compiler)
     compiled = whole if fullgraph else compiled
     compiled._torchdynamo_orig_callable = function
+    compiled._tede_tier = tier, compiler
     return compiled
 
 
@@ -143,5 +161,6 @@ class OptimizedModule(Module):
 
 
 def stats():
-    """What regions have counted since the process began: a dict of regions, recorded_calls, dropped_calls, fused_calls, early_flushes."""
+    """What regions have counted since the process began: a dict of regions, recorded_calls, dropped_calls, fused_calls, early_flushes; and of
+    joined calls in tier 2 plans, compiled_plans, discarded_plans, cache_hits, compiled_groups."""
     return _C._region_counts()

@@ -2,8 +2,6 @@
 
 A mode looks at the count of early flushes after each call that Python makes: the call that raised it needed a value, or is of an operator that
 isn't recorded. Without explain and fullgraph there is no mode, and calls cost what they do."""
-import contextlib
-
 from tede import _C
 from tede._program_line import ended_by, name_of, user_line
 from tede.overrides import TorchFunctionMode
@@ -14,16 +12,29 @@ class Part:
 
     recorded, dropped, fused: calls; of these, that nobody needed, that were done slab by slab together with others.
     ended_by: the function that needed a value, as PyTorch's documentation names it; None: the function returned.
-    file, line, text: where the program called that. graph: the torch.fx.Graph that a backend was passed; None of regions."""
+    file, line, text: where the program called that. graph: the torch.fx.Graph that a backend was passed; None of regions.
+    plans: of each kind of joined calls a `Plan`."""
 
-    def __init__(self, recorded, dropped, fused, ended_by=None, where=("", 0, ""), graph=None):
+    def __init__(self, recorded, dropped, fused, ended_by=None, where=("", 0, ""), graph=None, plans=()):
+        self.plans = list(plans)
         self.recorded, self.dropped, self.fused, self.ended_by, self.graph = recorded, dropped, fused, ended_by, graph
         self.file, self.line, self.text = where
 
     def __str__(self):
         plan = f", {self.fused} of them fused, {self.dropped} dropped" if self.graph is None else ""
         end = "the function returned" if self.ended_by is None else f"{self.ended_by} at {self.file}:{self.line}: {self.text}"
-        return f"{self.recorded} calls{plan}; ended by: {end}"
+        return "\n   ".join([f"{self.recorded} calls{plan}; ended by: {end}", *map(str, self.plans)])
+
+
+class Plan:
+    """Joined calls. tier: 1, the loops that are there, slab by slab; 2, a loop that a C compiler made. state: "cold", "building", "built", "compiled" or
+    "discarded". source: the loop's file, or "". why: it is discarded."""
+
+    def __init__(self, tier, state, source, why):
+        self.tier, self.state, self.source, self.why = tier, state, source, why
+
+    def __str__(self):
+        return f"tier {self.tier}, {self.state}" + "".join(f": {text}" for text in (self.source, self.why) if text)
 
 
 class Explanation:
@@ -67,7 +78,7 @@ class Watch(TorchFunctionMode):
 
     def __init__(self, refuse=False):
         super().__init__()
-        self.refuse, self.parts, self.before = refuse, [], _C._region_counts()
+        self.refuse, self.parts, self.before, self.plans = refuse, [], _C._region_counts(), _C._region_plans()
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         flushes = _C._region_counts()["early_flushes"]
@@ -83,23 +94,28 @@ class Watch(TorchFunctionMode):
         now = _C._region_counts()
         counts = [now[name] - self.before[name] for name in ("recorded_calls", "dropped_calls", "fused_calls")]
         self.before = now
+        plans, earlier = _C._region_plans(), dict(enumerate(self.plans))
+        self.plans = plans
+        ran = []
+        for i, (state, source, why, runs, compiled) in enumerate(plans):
+            *_, runs_before, compiled_before = earlier.get(i, (0, 0))
+            if runs != runs_before:
+                ran.append(Plan(2 if compiled != compiled_before else 1, state, source, why))
         if counts[0] or name:
-            self.parts.append(Part(*counts, name, where))
+            self.parts.append(Part(*counts, name, where, plans=ran))
 
 
 def explain(function, backend=None):
     """A function of the arguments that calls `function` in a region, or by graphs for a backend, and gives an `Explanation`."""
+    tier, compiler = getattr(getattr(function, "forward", function), "_tede_tier", (0, None))
     function = getattr(function, "_torchdynamo_orig_callable", None) or getattr(function, "_orig_mod", function)
 
     def explained(*args, **kwargs):
         if backend is not None:
             return _by_graphs(function, backend, args, kwargs)
         watch = Watch()
-        with contextlib.ExitStack() as stack:
-            _C._region_begin()
-            stack.callback(_C._region_end)
-            with watch:
-                result = function(*args, **kwargs)
+        with watch:
+            result = _C._region_call(function, args, kwargs, tier, compiler)
         watch.note()
         return Explanation(watch.parts, result)
     return explained

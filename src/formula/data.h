@@ -14,6 +14,7 @@ extern const td_formula_entry    td_formula_entries[];
 extern const td_formula_operator td_formula_operators[];
 extern const int                 td_formula_operator_count;
 extern const char                td_formula_words[];
+extern const char                td_formula_rows[];     /* names and words one after the other, ended by an empty name */
 const td_formula *td_formula_at(uint32_t place);
 
 #endif

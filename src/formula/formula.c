@@ -11,15 +11,35 @@
 
 /* ---- finding them */
 
+static bool name_of(const td_op *op, char *name, size_t size)
+{
+    const td_op_info *info = op ? td_op_describe(op) : NULL;
+    if (!info || info->space)
+        return false;
+    snprintf(name, size, "aten::%s%s%s", info->name, *info->overload ? "." : "", info->overload);
+    return true;
+}
+
+const char *td_formula_row(const td_op *op)
+{
+    char name[160];
+    const char *at = name_of(op, name, sizeof name) ? td_formula_rows : "";
+    while (*at) {
+        const char *word = at + strlen(at) + 1;
+        if (!strcmp(at, name))
+            return word;
+        at = word + strlen(word) + 1;
+    }
+    return NULL;
+}
+
 /* By name, so that rows need no pointers, which would be relocated whenever the library is loaded. */
 static const td_formula_operator *find(const td_op *op)
 {
-    const td_op_info *info = op ? td_op_describe(op) : NULL;
     char name[160];
-    if (!info || info->space)
+    if (!name_of(op, name, sizeof name))
         return NULL;
     int low = 0, high = td_formula_operator_count;
-    snprintf(name, sizeof name, "aten::%s%s%s", info->name, *info->overload ? "." : "", info->overload);
     while (low < high) {
         int middle = (low + high) / 2, order = strcmp(td_formula_words + td_formula_operators[middle].name, name);
         if (order == 0)

@@ -809,6 +809,58 @@ static void use_named(printer *p, const char *text)
     }
 }
 
+/* A call of a kernel with one as a function of its operands and parameters, x0, x1, ..., p0, ...; a conversion if there is no formula. */
+static int print_function(printer *p, const td_formula_function *f)
+{
+    static const int in_order[TD_MOST_OPERANDS] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const td_formula_call call = {f->formula, f->dtype, in_order};
+    const td_formula_output output = {f->formula ? 0 : -1, f->dtype};
+    const td_formula_kernel k = {.name = f->name, .n_inputs = f->n_operands, .n_calls = f->formula != NULL, .n_outputs = 1, .inputs = f->operands,
+                                 .calls = &call, .outputs = &output};
+    if (check_kernel(&k) || (f->formula && f->formula->n_operands != f->n_operands))
+        return -1;
+    const td_dtype result = f->formula ? result_of(&call) : f->dtype;
+    td_text_add(&p->out, "TD_MATHS %s %s(", of_dtype[result].in->type, f->name);
+    for (int i = 0; i < f->n_operands; i++)
+        td_text_add(&p->out, "%sconst %s in%d", i ? ", " : "", of_dtype[f->operands[i]].in->type, i);
+    for (int i = 0; f->formula && i < f->formula->n_parameters; i++)
+        td_text_add(&p->out, "%sconst %s p%d", i || f->n_operands ? ", " : "", of_dtype[f->dtype].in->type, i);
+    td_text_add(&p->out, ")\n{\n");
+    if (f->formula) {
+        if (print_call(p, &k, 0, 0))
+            return -1;
+        td_text_add(&p->out, "        return r0;\n}\n");
+        return 0;
+    }
+    const value converted = {"x", 0};
+    if (convert(p, converted.text, "in0", f->operands[0], f->dtype))
+        return -1;
+    if (round_to(p, "r0", &converted, f->dtype, false))
+        return -1;
+    td_text_add(&p->out, "        return r0;\n}\n");
+    return 0;
+}
+
+char *td_formula_print_functions(td_dialect dialect, int n, const td_formula_function *functions, const char *more)
+{
+    printer p = {.dialect = &td_dialect_tables[dialect]};
+    td_text text = {0};
+    int status = 0;
+    for (int i = 0; i < n && !status; i++)
+        status = print_function(&p, &functions[i]);
+    use_named(&p, more);
+    status = status || print_pieces(&p, &text);
+    if (p.out.used)
+        td_text_put(&text, p.out.data, p.out.used);
+    td_text_put(&text, more, strlen(more));
+    text.failed |= p.out.failed;
+    td_text_drop(&p.out);
+    if (!status)
+        return td_text_end(&text);
+    td_text_drop(&text);
+    return NULL;
+}
+
 char *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kernel *kernels, const char *more)
 {
     if (dialect < 0 || dialect >= TD_DIALECTS || n_kernels < 0 || td_maths_piece_count > MOST_PIECES)

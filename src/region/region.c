@@ -9,9 +9,11 @@
  *
  * So errors about arguments are raised where the call is, and there is one list of calls in the order of the program. */
 #include "region/region.h"
+#include <stdlib.h>
 #include "base/once.h"
 #include "base/watch.h"
 #include "dispatch/spec.h"
+#include "region/native.h"
 #include "tensor/head.h"
 #include "tensor/layout.h"
 
@@ -19,7 +21,12 @@ static _Thread_local td_region *region_now;
 static td_region_stats stats;
 #define COUNT(field, n) __atomic_fetch_add(&stats.field, (uint64_t)(n), __ATOMIC_RELAXED)
 
-td_region_stats td_region_counts(void) { return stats; }
+td_region_stats td_region_counts(void)
+{
+    td_region_stats now = stats;
+    td_native_count(&now);
+    return now;
+}
 bool td_region_on(void) { return td_in_region(); }
 
 /* ---- memory */
@@ -467,7 +474,9 @@ static int set_up(void)
     return 0;
 }
 
-int td_region_begin(void)
+int td_region_begin(void) { return td_region_begin_with(&(td_region_options){.size = sizeof(td_region_options)}); }
+
+int td_region_begin_with(const td_region_options *options)
 {
     static td_once once;
     if (region_now) {
@@ -477,7 +486,12 @@ int td_region_begin(void)
     td_region *r = td_once_run(&once, set_up) || !td_late_address(0) ? NULL : td_mem_alloc(sizeof *r);
     if (!r)
         return -1;
-    *r = (td_region){.depth = 1};
+    const char *named = getenv("TEDE_COMPILER");
+    *r = (td_region){.depth = 1, .tier = options->tier ? options->tier : options->compiler || !named || *named ? 0 : 1};
+    if (options->compiler && !(r->compiler = strdup(options->compiler))) {
+        td_mem_free(r, sizeof *r);
+        return td_error(TD_E_MEMORY, "no memory for a compiler's name");
+    }
     region_now = r;
     td_masks_now.include |= TD_KEYSET(TD_LATE);
     __atomic_add_fetch(&td_region_threads, 1, __ATOMIC_RELAXED);
@@ -501,6 +515,7 @@ int td_region_end(void)
     td_noted_free(&r->noted);
     td_mem_free(r->calls, (size_t)r->room * sizeof *r->calls);
     td_mem_free(r->storages, (size_t)r->storage_room * sizeof *r->storages);
+    free(r->compiler);
     td_mem_free(r, sizeof *r);
     return status;
 }

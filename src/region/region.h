@@ -67,6 +67,8 @@ typedef struct td_region {
     int           depth;
     int64_t       n_fused;              /* calls that the flush has done together with others */
     bool          flushing;
+    int           tier;
+    char         *compiler;             /* its name, or NULL */
 } td_region;
 
 /* Memory until the flush ends. */

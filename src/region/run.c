@@ -1,7 +1,7 @@
 /* Computing what a region has recorded. */
 #include "region/region.h"
 #include "dispatch/spec.h"
-#include "region/plan.h"
+#include "region/native.h"
 
 /* The references that views over the storage hold to what they are views of. */
 static void count_bases(const td_late_storage *late, int by)
@@ -145,7 +145,8 @@ int td_region_run(td_region *r)
             give_up_ends(r, i, i);
             continue;
         }
-        status = td_group_run(g, r);
+        const td_native_outcome done = td_native_run_group(g, r, td_group_run);
+        status = done == TD_NATIVE_DECLINED ? td_group_run(g, r) : done;
         r->n_fused += g->n_calls;
         give_up_ends(r, g->first, g->last);
         i = g->last;
