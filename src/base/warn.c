@@ -27,8 +27,12 @@ void td_set_warning_handler(td_warning_handler *new_handler, void *context)
     pthread_mutex_unlock(&lock);
 }
 
+_Thread_local bool td_warned_before;
+
 static int warn(const char *format, va_list arguments)
 {
+    if (td_warned_before)
+        return 0;
     char message[1024];
     vsnprintf(message, sizeof message, format, arguments);
     pthread_mutex_lock(&lock);

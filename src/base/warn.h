@@ -11,6 +11,9 @@
 
 int td_warn_once(bool *warned, const char *format, ...) TD_PRINTF(2, 3);
 
+/* While it is set the thread warns of nothing: a call that is made again, in parts, has warned when it was made first. */
+extern _Thread_local bool td_warned_before;
+
 #define TD_WARN_ONCE(...)                       \
     (__extension__({                            \
         static bool warned_;                    \

@@ -1,5 +1,6 @@
 /* Doing a group of calls: see Note [Slabs] in plan.c. */
 #include "region/plan.h"
+#include "base/warn.h"
 #include "base/watch.h"
 #include "tensor/head.h"
 
@@ -93,6 +94,8 @@ static void run_slabs(void *context, int64_t from, int64_t to)
     slab_tensors t;
     const td_thread_state masks = td_masks_now;
     td_masks_now.exclude |= TD_KEYSET(TD_LATE) | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD);
+    const bool warned = td_warned_before;       /* a handler may wait for a lock that who waits for this thread has */
+    td_warned_before = true;
     int status = prepare(w, &t);
     for (int64_t slab = from; slab < to && !status; slab++) {
         int64_t index[TD_MAX_DIMS], rest = slab / w->slabs;
@@ -107,6 +110,7 @@ static void run_slabs(void *context, int64_t from, int64_t to)
     }
     drop(w, &t);
     td_masks_now = masks;
+    td_warned_before = warned;
     int none = 0;
     if (status && __atomic_compare_exchange_n(&w->failed, &none, td_error_code(), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         strncpy(w->message, td_error_message(), sizeof w->message - 1);

@@ -288,7 +288,7 @@ static int complex_variance(const td_fold *j, td_tensor *self, bool *mask)
     return !parts || !means || !two || td_fold_on_device(&each, parts, mask) || td_fold_on_device(&both, two, last) ? -1 : 0;
 }
 
-static int variance(const char *op, int after, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, td_tensor *out,
+static int variance(int after, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, td_tensor *out,
                     td_tensor *mean)
 {
     bool mask[TD_MAX_DIMS];
@@ -296,33 +296,29 @@ static int variance(const char *op, int after, td_tensor *self, int64_t n_dim, c
     const td_fold j = {.kind = REDUCE_VAR, .after = after, .compute = compute_of((td_dtype)self->dtype), .out = out, .second = mean, .p = by};
     if (td_reduce_mask(self, n_dim, dim, true, mask))
         return -1;
-    if ((double)td_reduce_count(self, mask) - by <= 0 && out->numel > 0 &&
-        td_warn("%s(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).",
-                op))
-        return -1;
     return is_complex(self) ? complex_variance(&j, self, mask) : td_fold_on_device(&j, self, mask);
 }
 int td_on_device_var_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim, td_tensor *out0)
 {
     (void)keepdim;
-    return variance("var", AFTER_NOTHING, self, n_dim, dim, correction, out0, TD_NONE);
+    return variance(AFTER_NOTHING, self, n_dim, dim, correction, out0, TD_NONE);
 }
 int td_on_device_std_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim, td_tensor *out0)
 {
     (void)keepdim;
-    return variance("std", AFTER_ROOT, self, n_dim, dim, correction, out0, TD_NONE);
+    return variance(AFTER_ROOT, self, n_dim, dim, correction, out0, TD_NONE);
 }
 int td_on_device_var_mean_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim, td_tensor *out0,
                                      td_tensor *out1)
 {
     (void)keepdim;
-    return variance("var_mean", AFTER_NOTHING, self, n_dim, dim, correction, out0, out1);
+    return variance(AFTER_NOTHING, self, n_dim, dim, correction, out0, out1);
 }
 int td_on_device_std_mean_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim, td_tensor *out0,
                                      td_tensor *out1)
 {
     (void)keepdim;
-    return variance("std_mean", AFTER_ROOT, self, n_dim, dim, correction, out0, out1);
+    return variance(AFTER_ROOT, self, n_dim, dim, correction, out0, out1);
 }
 
 /* Largest, smallest, how many aren't 0, sum of magnitudes, root of squares; else (sum |x|^p)^(1/p), or |x| of a single x. */

@@ -226,26 +226,42 @@ static int meta_var(const char *op, td_spec *specs, td_tensor *self, int64_t n, 
     return td_reduce_mask(self, n, dim, true, mask) ||
            td_reduce_spec(specs, self, mask, keepdim, real ? td_dtype_to_real(kind) : kind) ? -1 : 0;
 }
-int td_meta_var_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction,
-                           bool keepdim)
+/* Where the call is, not where it is computed: that may be later and in parts. */
+static int warn_of_freedom(const char *op, const td_spec *spec, const td_tensor *self, int64_t n, const int64_t *dim, const td_scalar *correction)
 {
-    return correction && td_scalar_check(*correction, TD_F64) ? -1 : meta_var("std and var", specs, self, n_dim, dim, keepdim, true);
+    bool mask[TD_MAX_DIMS];
+    const double by = correction ? td_scalar_double(*correction) : 1;
+    if (self->device.type == TD_META || !td_numel_checked(spec->ndim, spec->sizes) || td_reduce_mask(self, n, dim, true, mask) ||
+        (double)td_reduce_count(self, mask) - by > 0)
+        return 0;
+    return td_warn("%s(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output "
+                   "numel).", op);
 }
-int td_meta_std_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction,
-                           bool keepdim)
+static int meta_of_one(const char *op, td_spec *specs, td_tensor *self, int64_t n, const int64_t *dim, const td_scalar *correction, bool keepdim)
 {
-    return td_meta_var_correction(specs, self, n_dim, dim, correction, keepdim);
+    return (correction && td_scalar_check(*correction, TD_F64)) || meta_var("std and var", specs, self, n, dim, keepdim, true) ||
+           warn_of_freedom(op, specs, self, n, dim, correction) ? -1 : 0;
 }
-int td_meta_var_mean_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim,
-                                const td_scalar *correction, bool keepdim)
+static int meta_with_mean(const char *op, td_spec *specs, td_tensor *self, int64_t n, const int64_t *dim, const td_scalar *correction, bool keepdim)
 {
-    return (correction && td_scalar_check(*correction, TD_F64)) || meta_var("std_mean and var_mean", &specs[0], self, n_dim, dim, keepdim, true) ||
-           meta_var("std_mean and var_mean", &specs[1], self, n_dim, dim, keepdim, false) ? -1 : 0;
+    return (correction && td_scalar_check(*correction, TD_F64)) || meta_var("std_mean and var_mean", &specs[0], self, n, dim, keepdim, true) ||
+           meta_var("std_mean and var_mean", &specs[1], self, n, dim, keepdim, false) || warn_of_freedom(op, specs, self, n, dim, correction) ? -1 : 0;
 }
-int td_meta_std_mean_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim,
-                                const td_scalar *correction, bool keepdim)
+int td_meta_var_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim)
 {
-    return td_meta_var_mean_correction(specs, self, n_dim, dim, correction, keepdim);
+    return meta_of_one("var", specs, self, n_dim, dim, correction, keepdim);
+}
+int td_meta_std_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim)
+{
+    return meta_of_one("std", specs, self, n_dim, dim, correction, keepdim);
+}
+int td_meta_var_mean_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim)
+{
+    return meta_with_mean("var_mean", specs, self, n_dim, dim, correction, keepdim);
+}
+int td_meta_std_mean_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim)
+{
+    return meta_with_mean("std_mean", specs, self, n_dim, dim, correction, keepdim);
 }
 
 /* The older forms with `unbiased` are those with a correction of 1 or 0, Bessel's correction: division by n - 1. */

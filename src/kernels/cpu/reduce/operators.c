@@ -366,17 +366,12 @@ int td_cpu_count_nonzero_dim_intlist(td_tensor *self, int64_t n_dim, const int64
 /* ---- variances */
 
 /* var and std with or without the mean, divided by the count less `correction` (1 without one). */
-static int variance(const char *op, after what, td_tensor *self, int64_t n, const int64_t *dim, const td_scalar *correction,
-                    td_tensor *out, td_tensor *mean)
+static int variance(after what, td_tensor *self, int64_t n, const int64_t *dim, const td_scalar *correction, td_tensor *out, td_tensor *mean)
 {
     bool mask[TD_MAX_DIMS];
     if (td_reduce_mask(self, n, dim, true, mask))
         return -1;
     double by = correction ? td_scalar_double(*correction) : 1;
-    if ((double)td_reduce_count(self, mask) - by <= 0 && out->numel > 0 &&
-        td_warn("%s(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
-                "divided by output numel).", op))
-        return -1;
     if (!is_complex(self)) {
         sink s = {.what = what, .out = out, .out2 = mean, .a = by};
         return td_reduce(TD_RED_VAR, compute_of((td_dtype)self->dtype), self, mask, 0, finish, &s);
@@ -405,25 +400,25 @@ int td_cpu_var_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, co
                           td_tensor *out0)
 {
     (void)keepdim;
-    return variance("var", AS_VAR, self, n_dim, dim, correction, out0, NULL);
+    return variance(AS_VAR, self, n_dim, dim, correction, out0, NULL);
 }
 int td_cpu_std_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim,
                           td_tensor *out0)
 {
     (void)keepdim;
-    return variance("std", AS_STD, self, n_dim, dim, correction, out0, NULL);
+    return variance(AS_STD, self, n_dim, dim, correction, out0, NULL);
 }
 int td_cpu_var_mean_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim,
                                td_tensor *out0, td_tensor *out1)
 {
     (void)keepdim;
-    return variance("var_mean", AS_VAR, self, n_dim, dim, correction, out0, out1);
+    return variance(AS_VAR, self, n_dim, dim, correction, out0, out1);
 }
 int td_cpu_std_mean_correction(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim,
                                td_tensor *out0, td_tensor *out1)
 {
     (void)keepdim;
-    return variance("std_mean", AS_STD, self, n_dim, dim, correction, out0, out1);
+    return variance(AS_STD, self, n_dim, dim, correction, out0, out1);
 }
 
 /* ---- norms */
