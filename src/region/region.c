@@ -11,11 +11,13 @@
 #include "region/region.h"
 #include <stdlib.h>
 #include "base/once.h"
+#include "base/warn.h"
 #include "base/watch.h"
 #include "dispatch/spec.h"
 #include "region/native.h"
 #include "tensor/head.h"
 #include "tensor/layout.h"
+#include "tensor/recorded.h"
 
 static _Thread_local td_region *region_now;
 static td_region_stats stats;
@@ -312,50 +314,40 @@ static int record_impl(const td_op *op, const td_value *arguments, td_tensor *co
     return recorded(c);
 }
 
-static bool may_wait(const td_tensor *x) { return x == TD_NONE || td_may_wait_for(x); }
+/* The tensors among the arguments, as often as they come. */
+static int tensors_of(const td_op *op, const td_value *arguments, td_tensor **tensors)
+{
+    int n = 0;
+    for (int i = 0; i < op->info.n_arguments; i++) {
+        const td_value *v = &arguments[i];
+        if (v->kind == TD_VALUE_TENSOR)
+            tensors[n++] = v->tensor;
+        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
+            tensors[n++] = v->tensors[k];
+    }
+    return n;
+}
 
-static bool records(const td_op *op, const td_value *arguments)
+/* Whether the operator's calls may be recorded: structured ones in their functional form, of which nothing about elements is an error. */
+static bool may_record(const td_op *op, const td_value *arguments)
 {
     if (!op->structured || op->structured->forms[0] != op || !op->unbox || op->info.flags & TD_OP_DATA_DEPENDENT ||
         !op->structured->impls[TD_CPU] || !op->structured->impls[TD_CPU]->typed)
         return false;
     if (op->info.flags & TD_OP_CHECKS_ELEMENTS && !td_late_checks(op, arguments))
         return false;
-    for (int i = 0; i < op->info.n_arguments; i++) {
-        const td_value *v = &arguments[i];
-        if (v->kind == TD_VALUE_GENERATOR || (v->kind == TD_VALUE_TENSOR && !may_wait(v->tensor)))
+    for (int i = 0; i < op->info.n_arguments; i++)
+        if (arguments[i].kind == TD_VALUE_GENERATOR)
             return false;
-        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
-            if (!may_wait(v->tensors[k]))
-                return false;
-    }
     return true;
 }
 
-static bool reads_late(const td_op *op, const td_value *arguments)
-{
-    for (int i = 0; i < op->info.n_arguments; i++) {
-        const td_value *v = &arguments[i];
-        if (v->kind == TD_VALUE_TENSOR && td_is_worth_recording(v->tensor))
-            return true;
-        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
-            if (td_is_worth_recording(v->tensors[k]))
-                return true;
-    }
-    return false;
-}
-
 /* Another thread's late tensors can't be used. */
-static int refuse_late(const td_op *op, const td_value *arguments)
+static int refuse_late(int n, td_tensor *const *tensors)
 {
-    for (int i = 0; i < op->info.n_arguments; i++) {
-        const td_value *v = &arguments[i];
-        if (v->kind == TD_VALUE_TENSOR && td_settle(v->tensor))
+    for (int i = 0; i < n; i++)
+        if (td_settle(tensors[i]))
             return -1;
-        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
-            if (td_settle(v->tensors[k]))
-                return -1;
-    }
     return 0;
 }
 
@@ -385,16 +377,20 @@ static td_impl impl_of_regions = {.boxed = record_impl};
 static int record_other(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)context;
-    const bool late = reads_late(op, arguments);
-    if (late && region_now && !region_now->flushing && td_in_region() && records(op, arguments))
+    td_tensor *tensors[count_tensors(op, arguments) + 1];
+    const int n = tensors_of(op, arguments, tensors);
+    if (region_now && !region_now->flushing && td_is_recorded(NULL, n, tensors) && may_record(op, arguments))
         return op->unbox(op->on_strided, keys, arguments, results);
     keys &= ~TD_KEYSET(TD_LATE);
     if (op->late.leaves_work && region_now && !region_now->flushing && td_in_region()) {
         const td_kernel kernel = td_pick(op, &keys);
         return kernel ? op->unbox(kernel, keys, arguments, results) : -1;
     }
-    /* A call that neither reads what is late nor writes what late calls have leaves those late. */
-    if ((late || writes(op, arguments)) && (region_now ? settle(NULL) : refuse_late(op, arguments)))
+    bool awaited = false;
+    for (int i = 0; i < n; i++)
+        awaited |= td_is_awaited(tensors[i]);
+    /* A call that neither reads what is awaited nor writes what late calls have leaves those late. */
+    if ((awaited || writes(op, arguments)) && (region_now ? settle(NULL) : refuse_late(n, tensors)))
         return -1;
     const td_keyset exclude = td_pause_region();
     const td_kernel kernel = td_pick(op, &keys);        /* whoever called this one counts what it writes */
@@ -411,9 +407,9 @@ static int flush(td_region *r)
         return 0;
     const td_keyset exclude = td_masks_now.exclude;
     td_masks_now.exclude |= TD_KEYSET(TD_LATE) | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD);
-    r->flushing = true;
+    r->flushing = td_warned_before = true;
     const int status = td_region_run(r);
-    r->flushing = false;
+    r->flushing = td_warned_before = false;
     td_masks_now.exclude = exclude;
     for (int64_t i = 0; i < r->n_calls; i++) {
         td_late_call *c = &r->calls[i];

@@ -1,5 +1,5 @@
 /* See Note [Late tensors] in late.h. */
-#include "tensor/late.h"
+#include "tensor/recorded.h"
 #include "base/once.h"
 
 #include <sys/mman.h>
@@ -7,6 +7,19 @@
 td_late_functions td_regions;
 int td_region_threads;
 uint64_t td_region_least = 16384;
+
+bool td_operands_wait(const td_tensor *out, int n, td_tensor *const *operands)
+{
+    bool worth = out && td_is_noted(out);
+    for (int i = 0; i < n; i++) {
+        if (operands[i] == TD_NONE)
+            continue;
+        if (!td_may_wait_for(operands[i]))
+            return false;
+        worth |= td_is_worth_recording(operands[i]);
+    }
+    return worth;
+}
 
 /* Addresses are given out in turn, so that two late storages don't seem to overlap. */
 static struct { char *begin; size_t size, next; } range;

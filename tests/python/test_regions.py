@@ -1,5 +1,6 @@
 """tede.compile: what is computed late is what is computed at once, to the bit, and everything that a program can observe is as without."""
 import threading
+import warnings
 
 import pytest
 import tede
@@ -171,6 +172,31 @@ def test_what_an_entry_says_of_rows_joins_calls(call):
         return tede.compiler.stats()["fused_calls"] - before
     assert fused(lambda x: ALONG_ROWS[call](x + 1)) >= 2
     assert fused(lambda x: (x + 1).cumsum(0)) == 0 == fused(lambda x: tede.cat((x + 1, tede.rand(1, 20, 100)), 0))
+
+
+def test_a_warning_comes_where_the_call_is(slabs):
+    """Rows are computed on threads that can't run the program's handler while it waits for them."""
+    def f(x):
+        with pytest.warns(UserWarning, match="degrees of freedom") as seen:
+            y = (x + 1).var(-1)
+        assert len(seen) == 1
+        return y + 1
+    x = rand(200, 300, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")      # no second one when it is computed
+        assert tede.compile(f)(x).isnan().all()
+
+
+def test_what_reads_nothing_late_leaves_the_others_late():
+    x, w = rand(200, 200), rand(200, 200)
+
+    def f(x):
+        y = x + 1
+        ordered = w.mode(-1)[0]         # at once: elements may be an error
+        return y * 2, ordered
+    before = tede.compiler.stats()["early_flushes"]
+    same(tede.compile(f)(x), f(x))
+    assert tede.compiler.stats()["early_flushes"] == before
 
 
 def test_gradients(slabs):

@@ -16,7 +16,7 @@
 #include "ops/create/create.h"
 #include "ops/iterate/iterator.h"
 #include "ops/iterate/strides.h"
-#include "tensor/late.h"
+#include "tensor/recorded.h"
 #include "tensor/checked.h"
 #include "tensor/device.h"
 
@@ -325,7 +325,7 @@ int td_op_arange_out(td_scalar end, td_dtype dtype, td_device device, td_tensor 
 /* Copies elements now or, within a region, late. */
 static int copy_into(td_tensor *dst, td_tensor *src)
 {
-    if (TD_UNLIKELY(td_in_region()) && td_may_wait_for(dst) && td_may_wait_for(src) && src->numel && (td_is_worth_recording(dst->numel > src->numel ? dst : src) || td_is_noted(dst)))
+    if (td_is_recorded(dst, 2, (td_tensor *[]){dst, src}) && src->numel)
         return td_regions.copy(dst, src);
     return td_copy_elements(dst, src);
 }
@@ -334,8 +334,8 @@ static int copy_into(td_tensor *dst, td_tensor *src)
 static td_tensor *for_copy(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format)
 {
     int64_t strides[TD_MAX_DIMS];
-    if (TD_LIKELY(!td_in_region()) || is_channels(format) || (device.type >= 0 && device.type != TD_CPU) || !td_may_wait_for(self) ||
-        !self->numel || !td_is_worth_recording(self) || (dtype != TD_DTYPE_NONE && td_is_keyed_dtype(dtype)))
+    if (!td_is_recorded(NULL, 1, &self) || is_channels(format) || (device.type >= 0 && device.type != TD_CPU) || !self->numel ||
+        (dtype != TD_DTYPE_NONE && td_is_keyed_dtype(dtype)))
         return td_op_empty_like(self, dtype, device, format);
     return td_regions.make(self->ndim, self->sizes, format != TD_CONTIGUOUS_FORMAT && td_strides_like(self, strides) ? strides : NULL,
                            dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype);

@@ -19,6 +19,7 @@
 #include "ops/iterate/iterator.h"
 #include "tensor/device.h"
 #include "tensor/checked.h"
+#include "tensor/recorded.h"
 
 /* In which column a dtype is computed: see Note [Compute dtypes]. */
 static const int8_t column_of[TD_DTYPES] = {
@@ -445,26 +446,17 @@ static int run_on_device(const td_pointwise *op, td_loop *loop, td_dtype common,
                               &(host_loop){op, loop, common, params});
 }
 
-/* Whether a call within a region is done late: of what is on the CPU, where nothing about the elements is an error, and of what is large
- * or awaited itself, or into what recorded calls have. */
-static bool records(const td_pointwise *op, td_dtype common, td_tensor *const *in, td_device device, const td_tensor *out)
+/* Whether a call within a region is done late: where nothing about the elements is an error. `out`: NULL for a new one. */
+static bool records(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_tensor *out)
 {
-    if (TD_LIKELY(!td_in_region()) || device.type != TD_CPU || td_is_foreign_dtype(common) || (op->divisor && td_dtype_is_integral(common)))
-        return false;
-    bool worth = false;
-    for (int i = 0; i < op->n_in; i++) {
-        if (in[i]->device.type != TD_CPU || !td_may_wait(in[i]->storage))
-            return false;
-        worth |= td_is_worth_recording(in[i]);
-    }
-    return worth || (out && td_is_noted(out));
+    return td_is_recorded(out, op->n_in, in) && !td_is_foreign_dtype(common) && !(op->divisor && td_dtype_is_integral(common));
 }
 
 /* Fill the result, which has the shape of the operands' broadcast and what dtype follows from theirs. */
 static int compute(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
 {
     if (TD_UNLIKELY(td_in_region())) {
-        if (td_may_wait(out->storage) && records(op, common, in, out->device, out))
+        if (td_may_wait(out->storage) && records(op, common, in, out))
             return td_regions.pointwise(op, common, in, params, out);
         if (td_settle_to_write(out))
             return -1;
@@ -526,7 +518,7 @@ slow:;
         return NULL;
     td_device device = result_device(op, in);
     const bool ordered = !(op->contiguous >> common & 1) && td_strides_in_order(op->n_in, in, ndim, sizes, strides);
-    td_tensor *out = records(op, common, in, device, NULL) ? td_regions.make(ndim, sizes, ordered ? strides : NULL, out_dtype(op, common))
+    td_tensor *out = records(op, common, in, NULL) ? td_regions.make(ndim, sizes, ordered ? strides : NULL, out_dtype(op, common))
                    : ordered ? td_tensor_new_strided(ndim, sizes, strides, out_dtype(op, common), device)
                              : td_tensor_new(ndim, sizes, out_dtype(op, common), device);
     if (out && compute(op, loop, common, in, out, params)) {
