@@ -86,6 +86,11 @@ def test_helpers_called_by_name_refuse_what_does_not_fit():
         'lu_factor_backward: The input tensor LU': lambda: aten.lu_factor_backward(r(2), r(2), r(2)),
         'linalg_det_backward: The input tensor A': lambda: aten.linalg_det_backward(r([]), r([]), r([])),
         'pinv_backward: The input tensor A': lambda: aten.pinv_backward(r([]), r([]), r([])),
+        'not implemented for .Half': lambda: aten._pdist_backward(r(3).half(), r(3, 2).half(), 2.0, r(3).half()),
+        'batch_norm_grad: mean is needed': lambda: aten.batch_norm_grad(r(2, 4).requires_grad_(), r(2, 4), None, None, None, None, None, False, 1e-5, [True] * 3),
+        'batch_norm_grad: input must have at least 2': lambda: aten.batch_norm_grad(r(2).requires_grad_(), r(2), None, None, None, None, None, True,
+                                                                                     1e-5, [True] * 3),
+        'attention': lambda: aten.attention_grad(r(2, 3).requires_grad_(), r(2, 3), r(2, 3), r(2, 3), None, r(2, 3), r(2, 3), False, 1.0, [True] * 3),
         'a number has no features': lambda: aten.linear_backward(r([]), r([]), r([]), [True] * 3),
         'Dimension out of range': lambda: aten.prod_backward(r(2, 1), r(2, 3) * 0, r(2, 1), 99, True),
         'dim is empty': lambda: aten.fft_r2c_backward(r(1), [], 0, True, [1]),
@@ -177,3 +182,11 @@ def test_singular_values_of_what_is_not_finite(n):
     x[1, 2] = float('nan')
     with pytest.raises(tede.linalg.LinAlgError, match='non-finite'):
         tede.linalg.svdvals(x)
+
+
+@pytest.mark.parametrize('dtype', [tede.float16, tede.int64, tede.bool, tede.complex128])
+def test_distances_of_rows_without_elements(dtype):
+    """Of every dtype: the loops are of float32 and float64, and would write four bytes for each distance."""
+    assert tede.ops.aten._pdist_forward(tede.ones(40, 0, dtype=dtype), 2.0).tolist() == [0] * 780
+    alone = tede.ops.aten._pdist_backward(tede.ones(0, dtype=dtype), tede.ones(1, 40, dtype=dtype), 2.0, tede.ones(0, dtype=dtype))
+    assert alone.tolist() == [[0] * 40]

@@ -125,5 +125,7 @@ int td_meta__pdist_backward(td_spec *specs, td_tensor *grad, td_tensor *self, do
     if (self->ndim != 2 || grad->numel != pairs || pdist->numel != pairs || self->dtype != grad->dtype ||
         self->dtype != pdist->dtype)
         return td_error(TD_E_RUNTIME, "_pdist_backward: grad and pdist must have an element for each pair of self's rows");
+    if (self->dtype != TD_F32 && self->dtype != TD_F64 && pairs && self->sizes[1])
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"pdist_backward\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     return td_spec_like(specs, self);
 }

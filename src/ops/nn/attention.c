@@ -173,6 +173,9 @@ int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query,
     (void)n_wants, (void)wants;
     if (!TD_RECORDS(grad, query, key, value))
         return td_attention_backward(results, grad, query, key, value, mask, result, lse, causal, scale);
+    td_attention_geometry shapes;
+    if (describe(&shapes, query, key, value, mask, causal, scale))
+        return -1;
     td_dtype type = (td_dtype)query->dtype;
     if (type == TD_F16 || type == TD_BF16) {    /* in float32 throughout */
         TD_AUTO td_tensor *g = converted(grad, TD_F32), *q = converted(query, TD_F32), *wide_k = converted(key, TD_F32);

@@ -524,11 +524,15 @@ int td_op_batch_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input
         return td_native_batch_norm_backward(results, grad, input, weight, running_mean, running_var, save_mean,
                                              save_invstd,
                                              training, eps, n_mask, mask);
+    if (input->ndim < 2)
+        return td_error(TD_E_RUNTIME, "batch_norm_grad: input must have at least 2 dimensions, but has %d", input->ndim);
     int64_t channels = input->sizes[1], inner = 1;
     for (int i = 2; i < input->ndim; i++)
         inner *= input->sizes[i];
     view4 v = {.sizes = {input->sizes[0], channels, inner, 1}, .weight = {1, channels, 1, 1}, .axes = {0, 2},
                .n_axes = 2};
+    if (!training && check_saved("batch_norm_grad", grad, input, running_mean, running_var, channels))
+        return -1;
     if (!training)
         return evaluation_pieces(results, &v, grad, input, weight, running_mean, running_var, eps, mask);
     return pieces(results, &v, grad, input, weight, eps, false, mask, true);
