@@ -396,7 +396,7 @@ def test_graphs_have_what_is_drawn_and_what_is_written_down(lib):
         assert lib.allclose(found, drop(x.clone(), 0.4, True), atol=1e-6)
     assert "aten.item" not in make_fx(lib.linalg.eigvals)(x[:, :4]).code
     for values in ([0, 2], [True, False, True, False]):
-        for mode in "real", "fake":
+        for mode in ("real", "fake") if type(values[0]) is int else ("real",):
             made = make_fx(lambda x: x[values] + 1, tracing_mode=mode)(x)       # noqa: B023
             assert made.code.count("aten.lift_fresh_copy") == 1 and lib.equal(made(x), x[values] + 1)
 
