@@ -92,3 +92,18 @@ def test_paths_of_nested_state_dicts(library):
         assert list(flatten(nested)[0]) == names, nested
     traverse = importlib.import_module(f"{library}.distributed.checkpoint._traverse")
     assert traverse.get_element({"a": [2, {"c": "d"}]}, ("a", 1, "c")) == "d" and traverse.get_element({"a": [2]}, ("a", 3), "none") == "none"
+
+
+def test_plans_of_chunks(library):
+    lib = importlib.import_module(library)
+    base = f"{library}.distributed.checkpoint"
+    helpers, metadata = importlib.import_module(base + ".planner_helpers"), importlib.import_module(base + ".metadata")
+    block = lambda start, size: metadata.ChunkStorageMetadata(lib.Size([start]), lib.Size([size]))
+    stored = metadata.TensorStorageMetadata(metadata.TensorProperties.create_from_tensor(lib.empty(16)), lib.Size([16]), [block(0, 8), block(8, 8)])
+    items = helpers.create_read_items_for_chunk_list("w", stored, [block(4, 7), block(12, 4)])
+    assert [(i.dest_index.offset, i.dest_offsets, i.storage_index.offset, i.storage_offsets, i.lengths) for i in items] == [
+        ((4,), (0,), (0,), (4,), (4,)), ((4,), (4,), (8,), (0,), (3,)), ((12,), (0,), (8,), (4,), (4,))]
+    plan = importlib.import_module(base + ".planner").SavePlan
+    item = lambda name: helpers._create_write_item_for_tensor(name, lib.ones(4))
+    once = importlib.import_module(base + "._dedup_tensors").dedup_tensors([plan([item("shared"), item("first")]), plan([item("shared"), item("second")])])
+    assert [[i.index.fqn for i in p.items] for p in once] == [["shared", "first"], ["second"]]

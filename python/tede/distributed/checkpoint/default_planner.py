@@ -7,12 +7,12 @@ import io
 
 import tede
 from tede import Tensor
+from tede.distributed.checkpoint._dedup_tensors import dedup_tensors
 from tede.distributed.checkpoint._nested_dict import flatten_state_dict
 from tede.distributed.checkpoint._traverse import set_element
-from tede.distributed.checkpoint.metadata import (
-    BytesStorageMetadata, ChunkStorageMetadata, Metadata, MetadataIndex, TensorProperties, TensorStorageMetadata)
-from tede.distributed.checkpoint.planner import (
-    BytesIOWriteData, LoadItemType, LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, TensorWriteData, WriteItem, WriteItemType)
+from tede.distributed.checkpoint.metadata import BytesStorageMetadata, Metadata, MetadataIndex, TensorStorageMetadata
+from tede.distributed.checkpoint.planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner, WriteItemType
+from tede.distributed.checkpoint.planner_helpers import _chunk, _create_read_items, _create_write_item
 from tede.distributed.tensor import DTensor
 
 __all__ = ["DefaultSavePlanner", "DefaultLoadPlanner", "create_default_local_save_plan", "create_default_global_save_plan",
@@ -21,43 +21,9 @@ __all__ = ["DefaultSavePlanner", "DefaultLoadPlanner", "create_default_local_sav
 VERSION = "1.0.0"
 
 
-def _chunk(x):
-    """The block of the whole that a rank has of a tensor; None if it has none."""
-    if not isinstance(x, DTensor):
-        return ChunkStorageMetadata(tede.Size([0] * x.ndim), x.size())
-    if x.device_mesh.get_coordinate() is None:
-        return None
-    shape, offset = x._spec.local()
-    return ChunkStorageMetadata(tede.Size(offset), tede.Size(shape))
-
-
-def _write_item(name, x):
-    if not isinstance(x, Tensor):
-        return WriteItem(MetadataIndex(name), WriteItemType.BYTE_IO, bytes_io_data=BytesIOWriteData(nbytes=0))
-    chunk = _chunk(x)
-    kind = WriteItemType.SHARD if isinstance(x, DTensor) else WriteItemType.TENSOR
-    properties = TensorProperties(x.dtype, x.layout, x.requires_grad, tede.contiguous_format, False)
-    return WriteItem(MetadataIndex(name, chunk.offsets, None if kind is WriteItemType.SHARD else 0), kind,
-                     tensor_data=TensorWriteData(chunk, properties, x.size()))
-
-
 def create_default_local_save_plan(state_dict, is_coordinator):
     """What a rank has to write. Which of several that have the same is decided on for all."""
-    return SavePlan([_write_item(name, x) for name, x in state_dict.items() if not isinstance(x, DTensor) or _chunk(x) is not None])
-
-
-def _once(plans):
-    """The plans with each item in one of them: of those ranks that have it the one with the fewest bytes so far."""
-    owners = {}
-    for i, plan in enumerate(plans):
-        for item in plan.items:
-            owners.setdefault(item.index, []).append((i, item))
-    load, kept = [0] * len(plans), [set() for _ in plans]
-    for index, found in owners.items():
-        i, item = min(found, key=lambda pair: (load[pair[0]], pair[0]))
-        load[i] += item.tensor_storage_size() or 1
-        kept[i].add(index)
-    return [dataclasses.replace(plan, items=[item for item in plan.items if item.index in kept[i]]) for i, plan in enumerate(plans)]
+    return SavePlan([_create_write_item(name, x) for name, x in state_dict.items() if not isinstance(x, DTensor) or _chunk(x) is not None])
 
 
 def create_default_global_save_plan(all_plans, rewrite_index_hints=True):
@@ -79,28 +45,6 @@ def create_default_global_save_plan(all_plans, rewrite_index_hints=True):
     return plans, Metadata(known)
 
 
-def _overlap(mine, stored):
-    """(offset in mine, offset in the stored one, lengths) of what two blocks share; None if they share nothing."""
-    start = [max(a, b) for a, b in zip(mine.offsets, stored.offsets)]
-    end = [min(a + n, b + m) for a, n, b, m in zip(mine.offsets, mine.sizes, stored.offsets, stored.sizes)]
-    if any(e <= s for s, e in zip(start, end)):
-        return None
-    return (tede.Size([s - a for s, a in zip(start, mine.offsets)]), tede.Size([s - b for s, b in zip(start, stored.offsets)]),
-            tede.Size([e - s for s, e in zip(start, end)]))
-
-
-def _read_items(name, stored, x):
-    if isinstance(stored, BytesStorageMetadata):
-        return [ReadItem(LoadItemType.BYTE_IO, MetadataIndex(name), tede.Size((0,)), MetadataIndex(name), tede.Size((0,)), tede.Size((0,)))]
-    mine = _chunk(x)
-    found = []
-    for i, chunk in enumerate(stored.chunks if mine is not None else ()):
-        shared = _overlap(mine, chunk)
-        if shared is not None:
-            found.append(ReadItem(LoadItemType.TENSOR, MetadataIndex(name, mine.offsets, 0), shared[0], MetadataIndex(name, chunk.offsets, i), shared[1], shared[2]))
-    return found
-
-
 def create_default_local_load_plan(state_dict, metadata, strict=True):
     items = []
     for name, x in state_dict.items():
@@ -114,7 +58,7 @@ def create_default_local_load_plan(state_dict, metadata, strict=True):
                 raise ValueError(f"Invalid checkpoint metadata for {name}, expected a tensor in the state dict but found {type(x)}")
             if x.size() != stored.size:
                 raise ValueError(f"Size mismatch between saved {stored.size} and current: {x.size()} for {name}")
-        items += _read_items(name, stored, x)
+        items += _create_read_items(name, stored, x)
     return LoadPlan(items)
 
 
@@ -140,7 +84,7 @@ class DefaultSavePlanner(SavePlanner):
         return self.plan
 
     def create_global_plan(self, all_plans):
-        plans, metadata = create_default_global_save_plan(_once(all_plans))
+        plans, metadata = create_default_global_save_plan(dedup_tensors(all_plans))
         if self.flatten_state_dict:
             metadata.planner_data = {name: path for plan in plans for name, path in (plan.planner_data or {}).items()}
         metadata.version = VERSION
