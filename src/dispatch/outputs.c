@@ -2,6 +2,7 @@
 #include "calls_dispatch_outputs.h"
 #include "dispatch/outputs.h"
 #include "tensor/layout.h"
+#include "tensor/recorded.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -51,6 +52,8 @@ int td_layout_finish(const char *op, td_tensor *to, td_tensor *given)
     return cast ? td_layout_take(to, cast) : -1;
 }
 
+static bool is_copied_late(td_tensor *to, td_tensor *from) { return td_is_recorded(to, 2, (td_tensor *[]){to, from}) && from->numel; }
+
 /* Checks come before the first element is written, so a refused call leaves self as it was. Takes over `result`, also
  * on an error, as all functions here do. */
 int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result)
@@ -61,7 +64,7 @@ int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result)
         return td_check_inplace_result(op, self, result) ? td_results_drop(1, &result) : td_layout_finish(op, self, result);
     int status = td_check_inplace_result(op, self, result) || td_check_overlap(op, self, 0, NULL) ? -1 : 0;
     if (status == 0 && self->device.type != TD_META)
-        status = td_copy_elements(self, result);
+        status = is_copied_late(self, result) ? td_regions.copy(self, result) : td_copy_elements(self, result);
     td_tensor_release(result);
     return status;
 }
@@ -77,7 +80,7 @@ int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
     if (td_check_out_device(result->device, out->device) == 0 && td_check_cast(op, result->dtype, out->dtype) == 0 &&
         td_check_overlap(op, out, 1, &result) == 0 &&       /* of an expanded out, too, that would have memory for each element once it is resized */
         td_resize_strided(out, result->ndim, result->sizes, result->flags & TD_FLAG_NON_OVERLAPPING ? result->strides : NULL) == 0)
-        status = out->device.type == TD_META ? 0 : td_copy_elements(out, result);
+        status = out->device.type == TD_META ? 0 : is_copied_late(out, result) ? td_regions.copy(out, result) : td_copy_elements(out, result);
     td_tensor_release(result);
     return status;
 }

@@ -240,3 +240,36 @@ def test_memory_goes_when_its_last_reader_is_done():
             x = x.view(256, 1024).view(512, 512).t() @ x
         return x
     assert peak(tede.compile(f)) < peak(f) + (3 << 20)
+
+
+def test_writes_through_a_result_are_late():
+    """In-place forms that make a result and copy it, and a wider out=."""
+    def f(x, mean, wide):
+        twice = x * 2
+        mean.lerp_(twice[0], 0.1)
+        twice.pow_(3)
+        twice.lerp_(x, 0.25)
+        tede.add(x.int(), 1, out=wide)
+        return twice, mean, wide, twice._version, mean._version
+
+    def arguments():
+        tede.manual_seed(1)
+        return tede.rand(128, 300) * 9, tede.zeros(300), tede.zeros(128, 300, dtype=tede.float64)
+    results = []
+    assert early(lambda: results.extend(tede.compile(f)(*arguments()))) == 0
+    same(results, f(*arguments()))
+
+
+def test_explain_sees_a_step_as_one_part():
+    tede.manual_seed(1)
+    model = nn.Linear(200, 200)
+    optimizer = tede.optim.AdamW(model.parameters())
+    x = tede.rand(200, 200)
+
+    def step():
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+    step()
+    explanation = tede.compiler.explain(step)()
+    assert [str(part) for part in explanation.parts if part.ended_by] == []

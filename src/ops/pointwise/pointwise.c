@@ -611,7 +611,8 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
         return compute(op, loop, common, in, out, params);
     /* A wider out= shows the result as it is in the dtype that the operands have, rounded. */
     td_tensor *rounded = td_tensor_new(ndim, sizes, out_dtype(op, common), out->device);
-    int status = !rounded || compute(op, loop, common, in, rounded, params) ? -1 : td_copy_elements(out, rounded);
+    int status = !rounded || compute(op, loop, common, in, rounded, params) ? -1
+               : td_is_recorded(out, 2, (td_tensor *[]){out, rounded}) && rounded->numel ? td_regions.copy(out, rounded) : td_copy_elements(out, rounded);
     td_tensor_release(rounded);
     return status;
 }
