@@ -1,4 +1,4 @@
-"""Control flow as functions: cond, while_loop, scan, associative_scan and map.
+"""Control flow as functions: cond, while_loop, scan, associative_scan and map; and out_dtype.
 
 They run as they stand. While a mode notes operators in a graph (make_fx), cond of a tensor, while_loop and map are noted
 as one operator each, ops.higher_order's, whose arguments are the graphs of the functions; what these take from outside are arguments, too."""
@@ -311,3 +311,22 @@ def _run_map(graph, xs, args):
 cond_op = _ControlFlow("cond", lambda pred, true_graph, false_graph, operands: cond(pred, true_graph, false_graph, tuple(operands)))
 while_loop_op = _ControlFlow("while_loop", _run_while_loop)
 map_impl = _ControlFlow("map_impl", _run_map)
+
+
+def out_dtype(op, output_dtype, *args):
+    """The result of an operator (``torch.ops.aten.mm.default``) in a dtype that holds it: integers of 8 bits are multiplied in `output_dtype`.
+
+    Tensors among the arguments take the dtype that they and `output_dtype` promote to; the result is of `output_dtype`. The operator must be
+    functional and give one tensor: a ValueError otherwise."""
+    schema = getattr(op, "_schema", None)
+    if schema is None:
+        raise ValueError("out_dtype's first argument must be an OpOverload")
+    if schema.is_mutable:
+        raise ValueError("out_dtype's first argument needs to be a functional operator")
+    if [str(result.type) for result in schema.returns] != ["Tensor"]:
+        raise ValueError(f"out_dtype's operator must return a single tensor, {op} doesn't")
+    wide = output_dtype
+    for x in _pytree.tree_leaves(args):
+        if isinstance(x, tede.Tensor):
+            wide = tede.promote_types(wide, x.dtype)
+    return op(*_pytree.tree_map_only(tede.Tensor, lambda x: x.to(wide), args)).to(output_dtype)

@@ -15,3 +15,6 @@ def test_flags_can_be_left_to_their_context_managers(monkeypatch):
     with tede.backends.cudnn.flags(enabled=False):
         assert tede.backends.cudnn.enabled is False
     assert tede.backends.cudnn.enabled is True
+    with tede.backends.__allow_nonbracketed_mutation():
+        tede.backends.cudnn.enabled = True
+    assert tede.backends.flags_frozen()

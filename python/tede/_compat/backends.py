@@ -55,6 +55,17 @@ def flags_frozen():
     return _frozen
 
 
+@contextmanager
+def __allow_nonbracketed_mutation():
+    """Within it flags may be assigned, whatever disable_global_flags() said; programs reach for it by this name."""
+    global _frozen
+    before, _frozen = _frozen, False
+    try:
+        yield
+    finally:
+        _frozen = before
+
+
 def _module(name, doc, **content):
     """A submodule whose attributes are plain values and functions."""
     module = _Module(f"tede.backends.{name}", doc)

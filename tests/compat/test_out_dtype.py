@@ -1,0 +1,16 @@
+"""out_dtype: an operator whose result is of a wider dtype than its operands."""
+import importlib
+
+import pytest
+
+
+def test_products_of_bytes_are_summed_in_integers_of_32_bits(lib):
+    out_dtype = importlib.import_module("torch._higher_order_ops.out_dtype" if lib.__name__ == "torch" else "tede._higher_order_ops").out_dtype
+    a, b = lib.full((3, 400), 127, dtype=lib.int8), lib.full((400, 2), -128, dtype=lib.int8)
+    result = out_dtype(lib.ops.aten.mm.default, lib.int32, a, b)
+    assert result.dtype == lib.int32 and result.tolist() == [[127 * -128 * 400] * 2] * 3
+    assert out_dtype(lib.ops.aten.mul.Scalar, lib.int32, a[:1, :2], 2).tolist() == [[254, 254]]
+    assert out_dtype(lib.ops.aten.mm.default, lib.int8, a[:, :1].float(), b[:1].float() / 128).dtype == lib.int8
+    for wrong in (lib.mm, lib.int32), (lib.ops.aten.add_.Tensor, lib.int32), (lib.ops.aten.split.Tensor, lib.int32):
+        with pytest.raises(ValueError, match="out_dtype"):
+            out_dtype(*wrong, a, a)
