@@ -189,6 +189,21 @@ def test_products_are_those_of_unpacked_weights(format):
             assert tede.equal(F.linear(x.reshape(m, 1, k), w), got.reshape(m, 1, n))
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_products_of_bfloat16_with_any_number_of_rows(format):
+    """From some rows on weights may become bfloat16 on the way; the last rows of weights are fewer than are taken at once."""
+    g = tede.Generator().manual_seed(5)
+    for n, k in (70, 256), (3, 512), (129, 1280):
+        w = tede.randn(n, k, generator=g, dtype=tede.bfloat16).to_packed(format)
+        dense, bias = w.float().to_dense().double(), tede.randn(n, generator=g).bfloat16()
+        for m in 1, 15, 16, 17, 33, 100, 200:
+            x = tede.randn(m, k, generator=g).bfloat16()
+            right = x.double() @ dense.t() + bias.double()
+            got = F.linear(x, w, bias)
+            spread = x.double().norm(dim=1, keepdim=True) * dense.norm(dim=1)
+            assert got.dtype is tede.bfloat16 and ((got.double() - right).abs() <= .03 * spread + right.abs() / 128).all(), (n, k, m)
+
+
 WIDTHS = {None: (1, 31, 33, 63, 64, 65, 100, 129, 191, 192, 257, 300), 32: (32, 64, 96, 160, 224, 288, 2080), 64: (64, 128, 192, 320, 448, 1088),
           128: (128, 256, 384, 896, 2176), 256: (256, 512, 768, 4352)}
 

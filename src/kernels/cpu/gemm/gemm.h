@@ -107,7 +107,8 @@ typedef struct td_tile_product {
     float *room;                    /* td_tiles_room() bytes */
 } td_tile_product;
 
-enum { TD_TILE_ROWS = 32, TD_TILE_BLOCK = 1024, TD_TILE_STEP = 16 * TD_TILE_ROWS + 16 };     /* rows at once; sums, and a's numbers, of a block of these */
+/* Rows at once; pairs of a pass; sums, and a's numbers, of a block of rows. */
+enum { TD_TILE_ROWS = 32, TD_TILE_PASS = 128, TD_TILE_BLOCK = 1024, TD_TILE_STEP = 16 * TD_TILE_ROWS + 16 };
 
 /* What pairs_isa.c exports: NULL but for v4.  k counts halves in the first, pairs in the second; b's columns lie side by
  * side, or its rows (then k and the step between columns are even). */
@@ -146,8 +147,8 @@ static inline int64_t td_gemm_packed_size(int64_t n, int64_t k, int64_t lanes)
 /* a's rows of one pass, and sums that wait for the next. */
 static inline size_t td_tiles_room(int64_t m, int64_t n, int64_t k)
 {
-    const int64_t depth = k < TD_GEMM_PASS(4) ? k : TD_GEMM_PASS(4), blocks = (m + TD_TILE_ROWS - 1) / TD_TILE_ROWS * ((n + 63) / 64 * 2);
-    return (size_t)((depth + 15) / 16 * TD_TILE_STEP + (k > depth ? blocks * TD_TILE_BLOCK : 0)) * 4;
+    const int64_t blocks = (m + TD_TILE_ROWS - 1) / TD_TILE_ROWS * ((n + 63) / 64 * 2);
+    return (size_t)(TD_TILE_PASS / 16 * TD_TILE_STEP + (k > TD_TILE_PASS ? blocks * TD_TILE_BLOCK : 0)) * 4;
 }
 
 #endif

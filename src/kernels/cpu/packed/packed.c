@@ -7,6 +7,7 @@
 #include "calls_kernels_cpu_packed_packed.h"
 #include <tede/auto.h>
 #include <tede/kernel.h>
+#include <tede/modes.h>
 #include "base/base.h"
 #include "base/simd.h"
 #include "base/tiles.h"
@@ -19,6 +20,8 @@ enum {
     FEW = 16,                   /* rows of activations up to which bytes are multiplied without instructions for it */
     TILE = 96,                  /* rows of weights that are unpacked at once */
     BLOCK = 1 << 19,            /* bytes of quantized activations that stay in the second cache while all weights meet them */
+    ENOUGH = 16,                /* rows of activations from which weights are unpacked for products of tiles */
+    PANELS = 96,                /* columns of activations that are packed at once: whole panels of pairs */
 };
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
@@ -203,6 +206,61 @@ static int many_rows(job *j, const float *x)
     return j->failed ? -1 : 0;
 }
 
+/* ---- many rows of bfloat16 by products of tiles: weights become bfloat16, too, some rows at a time, and are the rows of the product, whose other operand, x turned
+ * round, is packed once for all */
+
+typedef struct tiled {
+    job         of;
+    const void *x;              /* m x k of bfloat16 */
+    float      *packed;
+    int64_t     at_once;        /* rows of weights */
+} tiled;
+
+static void pack_columns(void *context, int64_t first, int64_t last)
+{
+    const tiled *t = context;
+    const int64_t m = t->of.m, parts = clamp(m / PANELS, 1, m);
+    TD_ISA_PICK(td_gemm_pairs_table)->pack_some(m, t->of.k, (td_matrix){t->x, 1, t->of.k}, first * PANELS, last == parts ? m : last * PANELS, t->packed);
+}
+
+static void some_tiles(void *context, int64_t first, int64_t last)
+{
+    tiled *t = context;
+    job *j = &t->of;
+    const td_packed_kernels *f = kernels_of(j->format);
+    const size_t scratch = scratch_bytes(j->k), unpacked = (size_t)(t->at_once * j->k) * 2, room = td_tiles_room(t->at_once, j->m, j->k / 2);
+    const size_t bytes = scratch + unpacked + room;
+    char *block = td_mem_alloc(bytes);
+    if (!block) {
+        fail(j);
+        return;
+    }
+    uint16_t *weights = (uint16_t *)(block + room);
+    for (int64_t from = first * t->at_once, n; from < j->n && from < last * t->at_once; from += n) {
+        n = clamp(j->n - from, 0, t->at_once);
+        for (int64_t r = 0; r < n; r++)
+            f->unpack_fast(j->rows + (from + r) * j->row_bytes, j->k, (float *)(block + room + unpacked), weights + r * j->k);
+        TD_ISA_PICK(td_gemm_pairs_table)->tiles(&(td_tile_product){
+            .m = n, .n = j->m, .k = j->k / 2, .alpha = 1, .a = {weights, j->k / 2, 1}, .b = t->packed, .c = (char *)j->y + from * 2,
+            .ldc = j->n, .halves = true, .transposed = true, .bias = j->bias ? j->bias + from : NULL, .room = (float *)block});
+    }
+    td_mem_free(block, bytes);
+}
+
+/* Unpacked weights take at most a third of the second cache, or of half of it where rows are long. */
+static int by_tiles(const job *j, const void *x, void *y)
+{
+    const size_t bytes = (size_t)td_gemm_packed_size(j->m, j->k / 2, 16) * 4;
+    tiled t = {.of = *j, .x = x, .packed = td_mem_alloc(bytes), .at_once = j->k > 1 << 13 ? 32 : 64};
+    if (!t.packed)
+        return -1;
+    t.of.y = y;
+    td_parallel_for(0, clamp(j->m / PANELS, 1, j->m), clamp((1 << 15) / (PANELS * j->k), 1, 1 << 15), pack_columns, &t);
+    td_parallel_for(0, (j->n + t.at_once - 1) / t.at_once, clamp((1 << 18) / (j->m * t.at_once * j->k), 1, 1 << 18), some_tiles, &t);
+    td_mem_free(t.packed, bytes);
+    return t.of.failed ? -1 : 0;
+}
+
 int td_cpu__packed_linear(td_tensor *input, td_tensor *rows, const char *format, int64_t columns, td_tensor *bias, td_tensor *out)
 {
     TD_AUTO td_tensor *x = td_make_contiguous(input), *w = td_make_contiguous(rows), *to = td_writable(out, (td_dtype)out->dtype);
@@ -215,6 +273,8 @@ int td_cpu__packed_linear(td_tensor *input, td_tensor *rows, const char *format,
     const td_dtype dtype = (td_dtype)to->dtype;
     if (!to->numel)
         return 0;
+    if (td_gemm_has_tiles() && j.m >= ENOUGH && j.k > 0 && j.k % 2 == 0 && dtype == TD_BF16 && x->dtype == TD_BF16 && !td_batch_invariant())
+        return by_tiles(&j, x->data, to->data) ? no_memory() : td_write_back(out, to);
     const size_t bytes = (size_t)to->numel * 4;
     TD_AUTO td_tensor *floats = td_as_contiguous(x, TD_F32);
     if (!floats)

@@ -402,78 +402,107 @@ INLINE void tile_512(int M, td_codes *codes, td_wide *wide, int offset, int run,
             tile_512(1, codes_##F, wide_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, k, x + i, scratch, step,         \
                      y + i * ldy, ldy);                                                                                            \
     }
-#define BYTES_OF(F) dot_bytes_##F
 #else
 #define BYTES_KERNEL(F)
-#define BYTES_OF(F) NULL
 #endif
 
 #ifdef TD_AVX512
-/* Unpacks 64 elements from codes_F's bytes. */
-INLINE void unpack_64(int offset, int run, bool shifts, __m512i codes, const float *scale, const float *shift, bool to_brains, char *to)
+enum { FLOATS, BRAINS, BRAINS_FAST };       /* what is unpacked; the last by the processor's conversion, which takes subnormal numbers for zeros */
+
+INLINE __m256i brains_16(int kind, __m512 x)
 {
+    if (kind == BRAINS_FAST) {
+        __m256i y;
+        __asm__("vcvtneps2bf16 %1, %0" : "=v"(y) : "v"(x));
+        return y;
+    }
+    const __m512i bits = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i nearest = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __m512i kept = _mm512_mask_mov_epi32(nearest, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_set1_epi32(0x7fc00000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16));
+}
+INLINE __m512 elements(int offset, bool shifts, __m512i whole, float scale, float shift)
+{
+    const __m512 x = _mm512_mul_ps(_mm512_set1_ps(scale), _mm512_cvtepi32_ps(_mm512_sub_epi32(whole, _mm512_set1_epi32(offset))));
+    return shifts ? _mm512_add_ps(x, _mm512_set1_ps(shift)) : x;
+}
+
+/* Unpacks 64 elements from codes_F's bytes. Where a run has more of them than there are codes, it has a table of what each stands for. */
+INLINE void unpack_64(int kind, int offset, int run, bool shifts, __m512i codes, const float *scale, const float *shift, char *to)
+{
+    if (kind != FLOATS && run >= 32 && offset < 32) {
+        const __m512i low = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), high = _mm512_add_epi32(low, _mm512_set1_epi32(16));
+        __m512i table = _mm512_setzero_si512();
+        _Pragma("GCC unroll 2")
+        for (int p = 0; p < 2; p++) {
+            if (p == 0 || run < 64) {
+                const float d = scale[32 * p / run], zero = shifts ? shift[32 * p / run] : 0;
+                table = _mm512_castsi256_si512(brains_16(kind, elements(offset, shifts, low, d, zero)));
+                if (offset > 8)             /* codes of five bits */
+                    table = _mm512_inserti64x4(table, brains_16(kind, elements(offset, shifts, high, d, zero)), 1);
+            }
+            const __m256i half = p ? _mm512_extracti64x4_epi64(codes, 1) : _mm512_castsi512_si256(codes);
+            _mm512_storeu_si512(to + 64 * p, _mm512_permutexvar_epi16(_mm512_cvtepu8_epi16(half), table));
+        }
+        return;
+    }
     _Alignas(64) uint8_t bytes[64];
     _mm512_store_si512(bytes, codes);
     _Pragma("GCC unroll 4")
     for (int p = 0; p < 4; p++) {
         const __m512i whole = _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i *)(bytes + 16 * p)));
-        __m512 x = _mm512_mul_ps(_mm512_set1_ps(scale[16 * p / run]), _mm512_cvtepi32_ps(_mm512_sub_epi32(whole, _mm512_set1_epi32(offset))));
-        if (shifts)
-            x = _mm512_add_ps(x, _mm512_set1_ps(shift[16 * p / run]));
-        if (!to_brains) {
+        const __m512 x = elements(offset, shifts, whole, scale[16 * p / run], shifts ? shift[16 * p / run] : 0);
+        if (kind == FLOATS)
             _mm512_storeu_ps(to + 64 * p, x);
-            continue;
-        }
-        const __m512i bits = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-        const __m512i nearest = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-        const __m512i kept = _mm512_mask_mov_epi32(nearest, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_set1_epi32(0x7fc00000));
-        _mm256_storeu_si256((__m256i *)(to + 32 * p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16)));
+        else
+            _mm256_storeu_si256((__m256i *)(to + 32 * p), brains_16(kind, x));
     }
 }
 /* Returns how many groups of 32 it has unpacked. */
 INLINE int64_t unpack_wide(td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k, const float *scale,
-                           const float *shift, float *floats, uint16_t *brains)
+                           const float *shift, int kind, void *to)
 {
     for (int64_t i = 0; i < k / 64; i++)
-        unpack_64(offset, run, shifts, wide(row, k, i / 4, (int)(i % 4), true), scale + 64 * i / run, shift + 64 * i / run,
-                  brains != NULL, brains ? (char *)(brains + 64 * i) : (char *)(floats + 64 * i));
+        unpack_64(kind, offset, run, shifts, wide(row, k, i / 4, (int)(i % 4), true), scale + 64 * i / run, shift + 64 * i / run,
+                  (char *)to + (kind == FLOATS ? 256 : 128) * i);
     return k / 64 * 2;
 }
 #define WIDE_OF(F) wide_##F
 #else
+enum { FLOATS, BRAINS };
 typedef void td_wide(void);
 INLINE int64_t unpack_wide(td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k, const float *scale,
-                           const float *shift, float *floats, uint16_t *brains)
+                           const float *shift, int kind, void *to)
 {
-    (void)wide, (void)offset, (void)run, (void)shifts, (void)row, (void)k, (void)scale, (void)shift, (void)floats, (void)brains;
+    (void)wide, (void)offset, (void)run, (void)shifts, (void)row, (void)k, (void)scale, (void)shift, (void)kind, (void)to;
     return 0;
 }
 #define WIDE_OF(F) NULL
 #endif
 
 INLINE void unpack(td_codes *codes, td_scales *scales, td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k,
-                   float *scratch, float *floats, uint16_t *brains)
+                   float *scratch, int kind, void *to)
 {
     float *shift = scratch + td_packed_padded(k) / 16, group[32];
     scales(row, k, false, scratch, shift);
-    for (int64_t g = unpack_wide(wide, offset, run, shifts, row, k, scratch, shift, floats, brains); 32 * g < k; g++) {
+    for (int64_t g = unpack_wide(wide, offset, run, shifts, row, k, scratch, shift, kind, to); 32 * g < k; g++) {
         const int64_t n = k - 32 * g < 32 ? k - 32 * g : 32;
         unpack_group(codes, offset, run, shifts, row, k, g, scratch, shift, group);
-        if (floats)
-            memcpy(floats + 32 * g, group, sizeof(float) * (size_t)n);
-        for (int64_t i = 0; brains && i < n; i++)
-            brains[32 * g + i] = td_f32_to_bf16(group[i]);
+        if (kind == FLOATS)
+            memcpy((float *)to + 32 * g, group, sizeof(float) * (size_t)n);
+        for (int64_t i = 0; kind != FLOATS && i < n; i++)
+            ((uint16_t *)to)[32 * g + i] = td_f32_to_bf16(group[i]);
     }
 }
 
 #define KERNELS(NUMBER, F)                                                                                                         \
     static void unpack_f32_##F(const uint8_t *row, int64_t k, float *scratch, float *to)                                           \
     {                                                                                                                              \
-        unpack(codes_##F, scales_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, scratch, to, NULL);                                 \
+        unpack(codes_##F, scales_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, scratch, FLOATS, to);                               \
     }                                                                                                                              \
     static void unpack_bf16_##F(const uint8_t *row, int64_t k, float *scratch, uint16_t *to)                                       \
     {                                                                                                                              \
-        unpack(codes_##F, scales_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, scratch, NULL, to);                                 \
+        unpack(codes_##F, scales_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, scratch, BRAINS, to);                               \
     }                                                                                                                              \
     static void dot_##F(int rows, const uint8_t *w, int64_t row_bytes, int64_t k, int64_t m, const td_packed_x *x, float *scratch, \
                         float *y, int64_t ldy)                                                                                     \
@@ -483,7 +512,19 @@ INLINE void unpack(td_codes *codes, td_scales *scales, td_wide *wide, int offset
     BYTES_KERNEL(F)
 TD_PACKED_EACH(KERNELS)
 
+#ifdef TD_AVX512
+#define FAST_KERNEL(NUMBER, F)                                                                                                     \
+    static void unpack_fast_##F(const uint8_t *row, int64_t k, float *scratch, uint16_t *to)                                       \
+    {                                                                                                                              \
+        unpack(codes_##F, scales_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, scratch, BRAINS_FAST, to);              \
+    }
+TD_PACKED_EACH(FAST_KERNEL)
+#define OTHERS_OF(F) dot_bytes_##F, unpack_fast_##F
+#else
+#define OTHERS_OF(F) NULL, NULL
+#endif
+
 #define ROW(NUMBER, F)                                                                                       \
-    [TD_PACKED_##NUMBER] = {RUN_##F, unpack_f32_##F, unpack_bf16_##F, dot_##F, BYTES_OF(F)},
+    [TD_PACKED_##NUMBER] = {RUN_##F, unpack_f32_##F, unpack_bf16_##F, dot_##F, OTHERS_OF(F)},
 extern const td_packed_table TD_ISA_NAME(td_packed_table);
 const td_packed_table TD_ISA_NAME(td_packed_table) = {.quantize = quantize, .formats = {TD_PACKED_EACH(ROW)}};
