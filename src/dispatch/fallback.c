@@ -1,10 +1,12 @@
-/* The CPU fallback of devices from outside: see <tede/device.h>.
+/* The CPU fallback of devices from outside: see <tede/device.h>; a tensor that isn't strided is copied by its parts.
  *
  * A tensor that is passed as several arguments is fetched once, so what is out and in at the same time stays so.
  * A result that is one of the copies is the argument itself (out=, in-place); any other goes to the device that
  * the call is on: what its device argument says, or where its first operand there lives. */
 #include "calls_dispatch_fallback.h"
+#include <tede/auto.h>
 #include <tede/kernel.h>
+#include <tede/layout.h>
 #include "base/random.h"
 #include "base/watch.h"
 #include "dispatch/frame.h"
@@ -37,6 +39,34 @@ typedef struct marshalled_call {
 
 static bool is_there(const td_tensor *x) { return x && x != TD_NONE && td_is_outside(x->device); }
 
+td_tensor *td_layout_on(td_tensor *x, td_device device)
+{
+    td_layout_part parts[TD_LAYOUT_PARTS];
+    if (td_tensor_layout(x) == TD_STRIDED)
+        return device.type == TD_CPU ? td_host_copy(x) : td_device_copy(x, device);
+    const int n = td_layout_parts(x, parts);
+    td_tensor *made[TD_LAYOUT_PARTS] = {NULL};
+    bool good = n >= 0;
+    for (int i = 0; i < n && good; i++)
+        if (parts[i].tensor)
+            good = (parts[i].tensor = made[i] = td_layout_on(parts[i].tensor, device)) != NULL;
+    td_tensor *there = good ? td_layout_from_parts(x, n, parts) : NULL;
+    for (int i = 0; i < n; i++)
+        td_tensor_release(made[i]);
+    return there;
+}
+
+static int64_t bytes_of(const td_tensor *x)
+{
+    td_layout_part parts[TD_LAYOUT_PARTS];
+    int64_t bytes = 0;
+    if (td_tensor_layout(x) == TD_STRIDED)
+        return x->numel * (int64_t)td_itemsize(x);
+    for (int i = 0, n = td_layout_parts(x, parts); i < n; i++)
+        bytes += parts[i].tensor ? bytes_of(parts[i].tensor) : 0;
+    return bytes;
+}
+
 /* Its copy on the CPU: borrowed from the marshalled call. */
 static td_tensor *fetch(marshalled_call *t, td_tensor *x, bool written)
 {
@@ -47,10 +77,10 @@ static td_tensor *fetch(marshalled_call *t, td_tensor *x, bool written)
             t->pairs[i].written |= written;
             return t->pairs[i].here;
         }
-    td_tensor *here = td_host_copy(x);
+    td_tensor *here = td_layout_on(x, (td_device){TD_CPU, -1});
     if (!here)
         return NULL;
-    t->copied += here->numel * (int64_t)td_itemsize(here);
+    t->copied += bytes_of(here);
     t->pairs[t->n_pairs++] = (pair){x, here, written};
     return here;
 }
@@ -96,6 +126,8 @@ static int prepare(marshalled_call *t, const td_op *op, const td_value *argument
         if (arguments[i].kind == TD_VALUE_DEVICE && td_is_outside(arguments[i].device)) {
             t->device = arguments[i].device;
             t->values[i].device = (td_device){TD_CPU, -1};
+        } else if (arguments[i].kind == TD_VALUE_DEVICE && arguments[i].device.type == TD_CPU) {
+            t->device = arguments[i].device;
         }
     if (td_device_resolve(&t->device))
         return -1;
@@ -105,14 +137,14 @@ static int prepare(marshalled_call *t, const td_op *op, const td_value *argument
 /* The device's tensor for one that the call gave: owned; takes over `here`. */
 static td_tensor *send_back(marshalled_call *t, td_tensor *here)
 {
-    if (!here || here == TD_NONE || here->device.type != TD_CPU)
+    if (!here || here == TD_NONE || here->device.type != TD_CPU || t->device.type == TD_CPU)
         return here;
     td_tensor *there = NULL;
     for (int i = 0; i < t->n_pairs; i++)
         if (t->pairs[i].here == here)
             there = td_tensor_retain(t->pairs[i].there);
     if (!there)
-        there = td_device_copy(here, t->device);
+        there = td_layout_on(here, t->device);
     td_tensor_release(here);
     return there;
 }
@@ -124,6 +156,12 @@ static int write_back(marshalled_call *t)
         pair *p = &t->pairs[i];
         if (!p->written)
             continue;
+        if (td_tensor_layout(p->there) != TD_STRIDED) {
+            TD_AUTO td_tensor *made = td_layout_on(p->here, p->there->device);
+            if (!made || td_layout_take(p->there, made))
+                return -1;
+            continue;
+        }
         const bool moved = p->here->ndim != p->there->ndim ||
                            memcmp(p->here->sizes, p->there->sizes, sizeof(int64_t) * p->here->ndim);
         if ((moved && td_resize(p->there, p->here->ndim, p->here->sizes)) || td_copy_elements(p->there, p->here))
@@ -183,6 +221,17 @@ int td_cpu_fallback(const td_op *op, td_keyset keys, const td_value *arguments, 
     }
     finish(&t);
     return status;
+}
+
+/* Operators of sparse tensors read indices: the CPU does them, but for those that read nothing and show the parts as they lie. */
+static int sparse_fallback(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    return op->info.flags & TD_OP_ANY_DEVICE ? td_op_call_keys(op, (keys & ~TD_KEYS_DEVICES) | TD_KEYSET(TD_CPU), arguments, results)
+                                             : td_cpu_fallback(op, keys, arguments, results, context);
+}
+int td_sparse_fallback_register(int type)
+{
+    return td_register_fallback(TD_KEY_SPARSE, type, sparse_fallback, NULL) || td_register_fallback(TD_KEY_COMPRESSED, type, sparse_fallback, NULL) ? -1 : 0;
 }
 
 int td_compute_on_host(const td_op *op, const char *why, int n, td_tensor *const *in, td_tensor *out, td_host_function *f, void *context)

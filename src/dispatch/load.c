@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "dispatch/op.h"
 #include "device/device.h"
+#include "tensor/device.h"
 
 static void free_table(td_device_library **table) { free(*table); }
 #define AUTO_FREE __attribute__((cleanup(free_table)))
@@ -143,7 +144,7 @@ static int take_in(const td_device_library *given, const char *from, bool *start
     td_device_set_name(type, table->name);
     __atomic_store_n(&td_any_device, true, __ATOMIC_RELEASE);
     *started = true;
-    if (td_accelerate(type) == 0 && (!table->start || table->start(type) == 0)) {
+    if (td_accelerate(type) == 0 && td_sparse_fallback_register(type) == 0 && (!table->start || table->start(type) == 0)) {
         whole = NULL;
         return type;
     }

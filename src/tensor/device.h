@@ -25,4 +25,9 @@ static inline td_tensor *td_on_host(td_tensor *x)
 /* A tensor on `device` with the elements of x, which is on the CPU, in x's order of dimensions. */
 td_tensor *td_device_copy(td_tensor *x, td_device device);
 
+/* x with its parts copied to a device, or to the CPU: a strided tensor, or of a layout that lists its parts. */
+td_tensor *td_layout_on(td_tensor *x, td_device device);
+/* For a device that is loaded. */
+int td_sparse_fallback_register(int type);
+
 #endif

@@ -66,9 +66,12 @@ def _finish(x, requires_grad):
 
 def _indices(data):
     x = _tensor(data, None if isinstance(data, _C.Tensor) else _C.int64)
-    if x.dtype is not _C.int64:
-        x = x.to(_C.int64)
-    return x
+    return x if x.dtype is _C.int64 else x.to(_C.int64)
+
+
+def _beside(values, *indices):
+    """The indices on the device of the values."""
+    return [x.to(values.device) if x.is_cpu and values.device.type not in ("cpu", "meta") else x for x in indices]
 
 
 def _values(data, dtype, device):
@@ -101,6 +104,7 @@ def sparse_coo_tensor(*args, dtype=None, device=None, pin_memory=False, requires
     if "indices" not in named:
         return _finish(_OP["sparse_coo_tensor"](tuple(size), dtype=dtype or tede.get_default_dtype(), device=device or tede.get_default_device()), requires_grad)
     indices, values = _indices(named["indices"]), _values(named["values"], dtype, device)
+    indices, = _beside(values, indices)
     values = values if values.dim() else values.expand(1)       # one number is the value of one element
     if size is None:
         x = _OP["sparse_coo_tensor"](indices, values, is_coalesced=is_coalesced)
@@ -117,6 +121,7 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
     """A CSR, CSC, BSR or BSC tensor, by its layout, of where rows or columns begin, the indices across, and values."""
     first, second = (_tensor(x, None if isinstance(x, _C.Tensor) else _C.int64) for x in (compressed_indices, plain_indices))
     values = _values(values, dtype, device)
+    first, second = _beside(values, first, second)
     if layout is None:
         raise RuntimeError("sparse_compressed_tensor expected sparse compressed tensor layout but got none")
     if size is None:

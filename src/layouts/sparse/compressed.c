@@ -6,6 +6,7 @@
 #include "layouts/sparse/sparse.h"
 #include <inttypes.h>
 #include "tensor/checked.h"
+#include "tensor/device.h"
 #include "tensor/layout.h"
 
 /* The batch dimensions in front, and the sizes of a block. */
@@ -120,9 +121,8 @@ static int check_parts(td_tensor *indices, td_tensor *plain, td_tensor *values, 
                         layout < 0 ? "none" : td_layout_name(layout));
     if (td_is_sparse(indices) || td_is_sparse(plain) || td_is_sparse(values))
         return td_error(TD_E_RUNTIME, "expected %s, %s and values to be strided", first, second);
-    if (indices->device.type > TD_META || plain->device.type > TD_META || values->device.type > TD_META)
-        return td_error(TD_E_NOT_IMPLEMENTED, "sparse tensors live on the CPU");
-    if (indices->device.type != plain->device.type || plain->device.type != values->device.type)
+    if (indices->device.type != plain->device.type || plain->device.type != values->device.type || indices->device.index != values->device.index ||
+        plain->device.index != values->device.index)
         return td_error(TD_E_RUNTIME, "device of %s (=%s) must match device of %s (=%s) and device of values (=%s)", first, td_device_str(indices->device, a),
                         second, td_device_str(plain->device, b), td_device_str(values->device, c));
     if (indices->dtype != plain->dtype)
@@ -179,6 +179,10 @@ static int check_order(td_tensor *x)
     const td_sparse *s = td_sparse_of(x);
     if (x->device.type == TD_META)
         return 0;
+    if (td_is_outside(x->device)) {
+        TD_AUTO td_tensor *near = td_layout_on(x, (td_device){TD_CPU, -1});
+        return near ? check_order(near) : -1;
+    }
     const shape r = shape_of(x);
     TD_AUTO td_tensor *plain = td_as_contiguous(s->plain, TD_I64);
     TD_AUTO td_tensor *begins = td_to(s->indices, TD_I64), *line = td_make_contiguous(begins);

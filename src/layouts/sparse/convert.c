@@ -4,6 +4,7 @@
  * adding up are what they are for rows of a matrix. */
 #include "calls_layouts_sparse_convert.h"
 #include "layouts/sparse/sparse.h"
+#include "tensor/device.h"
 #include <inttypes.h>
 
 /* ---- keys */
@@ -102,6 +103,10 @@ td_tensor *td_sparse_dense(td_tensor *x)
 {
     if (!x || !td_is_sparse(x))
         return td_ref(x);
+    if (td_is_outside(x->device)) {
+        TD_AUTO td_tensor *near = td_layout_on(x, (td_device){TD_CPU, -1}), *dense = near ? td_sparse_dense(near) : NULL;
+        return dense ? td_layout_on(dense, x->device) : NULL;
+    }
     if (!td_is_coo(x)) {
         TD_AUTO td_tensor *coo = td_sparse_coo(x);
         return td_sparse_dense(coo);

@@ -3,6 +3,7 @@
 #include "layouts/sparse/sparse.h"
 #include <inttypes.h>
 #include "tensor/checked.h"
+#include "tensor/device.h"
 #include "tensor/layout.h"
 
 /* No elements are in order and unique, so it counts as coalesced. */
@@ -19,7 +20,7 @@ td_tensor *td_coo_empty(int ndim, const int64_t *sizes, int sparse_dim, td_dtype
 
 /* ---- checks */
 
-/* What every other function here relies on without looking again: strided parts on the CPU, (sparse_dim, nnz) int64
+/* What every other function here relies on without looking again: strided parts on one device, (sparse_dim, nnz) int64
  * indices and nnz values. Whether indices are in bounds costs a pass, which _validate_sparse_coo_tensor_args makes
  * (check_indices) and others leave to where they are used (_coo_keys). */
 static int check_parts(td_tensor *indices, td_tensor *values)
@@ -27,10 +28,7 @@ static int check_parts(td_tensor *indices, td_tensor *values)
     td_shape_text text, other;
     if (td_is_sparse(indices) || td_is_sparse(values))
         return td_error(TD_E_RUNTIME, "expected values to be a dense tensor: indices and values of a sparse tensor are strided");
-    if (indices->device.type > TD_META || values->device.type > TD_META)
-        return td_error(TD_E_NOT_IMPLEMENTED, "sparse tensors live on the CPU, not on '%s'",
-                        td_device_str(indices->device.type > TD_META ? indices->device : values->device, text));
-    if (indices->device.type != values->device.type)
+    if (indices->device.type != values->device.type || indices->device.index != values->device.index)
         return td_error(TD_E_RUNTIME, "device of indices (%s) must match device of values (%s)", td_device_str(indices->device, text),
                         td_device_str(values->device, other));
     if (indices->ndim != 2)
@@ -77,7 +75,8 @@ static int check_indices(td_tensor *x, const int64_t *size, bool coalesced)
 {
     if (x->device.type == TD_META)
         return 0;
-    TD_AUTO td_tensor *indices = td_make_contiguous(x);
+    TD_AUTO td_tensor *near = td_is_outside(x->device) ? td_host_copy(x) : td_ref(x);
+    TD_AUTO td_tensor *indices = near ? td_make_contiguous(near) : NULL;
     if (!indices)
         return -1;
     const int64_t *at = (const int64_t *)indices->data, n = indices->sizes[1], dims = indices->sizes[0];
@@ -184,8 +183,11 @@ td_tensor *td_op_sparse_coo_tensor_indices(td_tensor *indices, td_tensor *values
     int64_t sparse_dim = indices->sizes[0], n = sparse_dim + values->ndim - 1;
     if (n > TD_MAX_DIMS)
         return td_fail(TD_E_RUNTIME, "sparse_coo_tensor: too many dimensions, %" PRId64, n);
-    TD_AUTO td_tensor *last = indices->sizes[1] ? td_amax(indices, 1, (int64_t[]){1}, false) : td_ref(TD_NONE);
-    TD_AUTO td_tensor *first = indices->sizes[1] ? td_amin(indices, 1, (int64_t[]){1}, false) : td_ref(TD_NONE);
+    TD_AUTO td_tensor *near = td_on_host(indices);
+    if (!near)
+        return NULL;
+    TD_AUTO td_tensor *last = indices->sizes[1] ? td_amax(near, 1, (int64_t[]){1}, false) : td_ref(TD_NONE);
+    TD_AUTO td_tensor *first = indices->sizes[1] ? td_amin(near, 1, (int64_t[]){1}, false) : td_ref(TD_NONE);
     if (!last || !first)
         return NULL;
     for (int64_t d = 0; d < sparse_dim && last != TD_NONE; d++) {
@@ -431,9 +433,11 @@ td_tensor *td_sparse__to_copy(td_tensor *self, td_dtype dtype, td_device device,
     (void)non_blocking;
     if (device.type == TD_META)         /* how many elements there are is a value, too, and isn't taken along */
         return td_sparse_empty_after(self, td_tensor_layout(self), dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype, device);
-    if (device.type >= 0 && device.type != TD_CPU)
-        return td_layout_refuse("_to_copy", self);
     TD_AUTO td_tensor *copy = td_sparse_clone_format(self, format);
+    if (copy && td_is_outside(device)) {
+        TD_AUTO td_tensor *cast = dtype == TD_DTYPE_NONE ? td_ref(copy) : td_sparse_cast(copy, dtype);
+        return cast && !td_device_resolve(&device) ? td_layout_on(cast, device) : NULL;
+    }
     return dtype == TD_DTYPE_NONE ? td_ref(copy) : td_sparse_cast(copy, dtype);
 }
 
@@ -570,7 +574,7 @@ td_tensor *td_op__spdiags(td_tensor *diagonals, td_tensor *offsets, int64_t n, c
     if (line->numel != one->sizes[0])
         return td_fail(TD_E_RUNTIME, "Number of diagonals (%" PRId64 ") does not match the number of offsets (%" PRId64 ")",
                        one->sizes[0], line->numel);
-    TD_AUTO td_tensor *k = td_make_contiguous(line);
+    TD_AUTO td_tensor *near = td_on_host(line), *k = near ? td_make_contiguous(near) : NULL;
     const int64_t width = one->sizes[1], many = one->sizes[0];
     for (int64_t d = 0; k && d < many; d++)
         for (int64_t e = 0; e < d; e++)

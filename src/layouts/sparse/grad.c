@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include "layouts/sparse/sparse.h"
 #include "tensor/checked.h"
+#include "tensor/device.h"
 
 /* gather's gradient, an element for each one picked, at its own position in the other dimensions and at index[...] in
  * `dim`: a position in `index` is taken apart by row-major strides. An index that was picked twice stands twice, and
@@ -14,7 +15,7 @@ td_tensor *td_op_gather_sparse_grad(td_tensor *grad, int64_t dim, td_tensor *ind
     if (!fits || td_wrap_dim(dim, (int)n) < 0)
         return !fits ? td_fail(TD_E_RUNTIME, "gather_sparse_grad: the index must have as many dimensions as the shape") : NULL;
     TD_AUTO td_tensor *places = td_empty(2, (int64_t[]){n, count}, TD_I64), *line = td_reshape(index, 1, &count);
-    TD_AUTO td_tensor *at = td_as_contiguous(line, TD_I64), *values = td_reshape(grad, 1, &count);
+    TD_AUTO td_tensor *near = td_on_host(line), *at = td_as_contiguous(near, TD_I64), *values = td_reshape(grad, 1, &count);
     if (!places || !at)
         return NULL;
     int64_t step = 1, which = td_wrap_dim(dim, (int)n);
@@ -24,7 +25,8 @@ td_tensor *td_op_gather_sparse_grad(td_tensor *grad, int64_t dim, td_tensor *ind
             to[i] = d == which ? ((const int64_t *)at->data)[i] : i / step % size;
         step *= size;
     }
-    return td__sparse_coo_tensor_with_dims_and_tensors(n, 0, n, shape, places, values, TD_DTYPE_NONE, TD_DEVICE_NONE, NULL);
+    TD_AUTO td_tensor *there = td_is_outside(grad->device) ? td_layout_on(places, grad->device) : td_ref(places);
+    return !there ? NULL : td__sparse_coo_tensor_with_dims_and_tensors(n, 0, n, shape, there, values, TD_DTYPE_NONE, TD_DEVICE_NONE, NULL);
 }
 
 /* A hybrid tensor with a dense row per looked-up index, O(batch) instead of O(table); rows that were looked up twice

@@ -5,6 +5,7 @@
 #include "calls_layouts_sparse_shape.h"
 #include "layouts/sparse/sparse.h"
 #include <inttypes.h>
+#include "tensor/device.h"
 #include "tensor/layout.h"
 
 /* The rows of x's indices in another order; `rows` has numbers of rows. */
@@ -15,7 +16,8 @@ static td_tensor *rows_of(td_tensor *x, int n, const int64_t *rows)
         return NULL;
     for (int d = 0; d < n; d++)
         ((int64_t *)order->data)[d] = rows[d];
-    return td_index_select(td_sparse_of(x)->indices, 0, order);
+    TD_AUTO td_tensor *there = td_is_outside(x->device) ? td_layout_on(order, x->device) : td_ref(order);
+    return td_index_select(td_sparse_of(x)->indices, 0, there);
 }
 
 /* ---- order of dimensions */
