@@ -85,7 +85,8 @@ def test_views_are_of_the_parts_as_they_lie(toy):      # noqa: F811
 @pytest.mark.parametrize("layout", LAYOUTS[:2], ids=str)
 @pytest.mark.parametrize("call", [
     lambda x, m: x @ m, lambda x, m: x @ m[:, 0], lambda x, m: tede.sparse.mm(x, m), lambda x, m: tede.addmm(m, x, m, beta=2),
-    lambda x, m: x.to_dense(), lambda x, m: x * 2, lambda x, m: x + x, lambda x, m: x.to_sparse_csr(), lambda x, m: tede.sparse.mm(x, x), lambda x, m: x.sum(), lambda x, m: x.relu(),
+    lambda x, m: x.to_dense(), lambda x, m: x * 2, lambda x, m: x + x, lambda x, m: x.to_sparse_csr(), lambda x, m: tede.sparse.mm(x, x),
+    lambda x, m: x.sum(), lambda x, m: x.relu(),
     lambda x, m: tede.zeros_like(x), lambda x, m: x.to_dense().to_sparse(), lambda x, m: x.abs_(), lambda x, m: x.mul_(3),
     lambda x, m: x.zero_(), lambda x, m: m.sparse_mask(x),
 ])
