@@ -91,6 +91,8 @@ def test_helpers_called_by_name_refuse_what_does_not_fit():
         'batch_norm_grad: input must have at least 2': lambda: aten.batch_norm_grad(r(2).requires_grad_(), r(2), None, None, None, None, None, True,
                                                                                      1e-5, [True] * 3),
         'attention': lambda: aten.attention_grad(r(2, 3).requires_grad_(), r(2, 3), r(2, 3), r(2, 3), None, r(2, 3), r(2, 3), False, 1.0, [True] * 3),
+        'roll_backward: 140 shifts': lambda: aten.roll_backward(r(2).requires_grad_(), [1] * 140, [0] * 140),
+        'roll_backward: 3 shifts of 1 dims': lambda: aten.roll_backward(r(2), [1] * 3, [0]),
         'a number has no features': lambda: aten.linear_backward(r([]), r([]), r([]), [True] * 3),
         'Dimension out of range': lambda: aten.prod_backward(r(2, 1), r(2, 3) * 0, r(2, 1), 99, True),
         'dim is empty': lambda: aten.fft_r2c_backward(r(1), [], 0, True, [1]),
@@ -190,3 +192,9 @@ def test_distances_of_rows_without_elements(dtype):
     assert tede.ops.aten._pdist_forward(tede.ones(40, 0, dtype=dtype), 2.0).tolist() == [0] * 780
     alone = tede.ops.aten._pdist_backward(tede.ones(0, dtype=dtype), tede.ones(1, 40, dtype=dtype), 2.0, tede.ones(0, dtype=dtype))
     assert alone.tolist() == [[0] * 40]
+
+
+def test_observed_ranges_have_as_many_ends_as_beginnings():
+    one, on = tede.ones(1), tede.ones(1, dtype=tede.int64)
+    with pytest.raises(RuntimeError, match='running_min has 3 elements and running_max 1'):
+        tede.fused_moving_avg_obs_fake_quant(tede.rand(3), on, on, tede.zeros(3), one, one, tede.zeros(1, dtype=tede.int32), .5, 0, 255, 0)

@@ -176,6 +176,8 @@ static int observe(td_tensor *self, td_tensor *running_min, td_tensor *running_m
     TD_AUTO td_tensor *from = td_clamp_max(running_min, td_int(0)), *to = td_clamp_min(running_max, td_int(0));
     if (!from || !to)
         return -1;
+    if (from->numel != to->numel)
+        return td_error(TD_E_RUNTIME, "running_min has %lld elements and running_max %lld", (long long)from->numel, (long long)to->numel);
     TD_AUTO td_tensor *steps = td_empty(from->ndim, from->sizes, TD_F32), *zeros = td_empty(from->ndim, from->sizes, TD_I32);
     TD_AUTO td_tensor *f = td_as_contiguous(from, TD_F32), *t = td_as_contiguous(to, TD_F32);
     if (!steps || !zeros || !f || !t)

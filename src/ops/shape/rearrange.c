@@ -312,7 +312,12 @@ int td_cpu_roll(td_tensor *self, int64_t n_shifts, const int64_t *shifts, int64_
 td_tensor *td_op_roll_backward(td_tensor *grad, int64_t n_shifts, const int64_t *shifts, int64_t n_dims, const int64_t *dims)
 {
     int64_t back[TD_MAX_DIMS];
-    for (int i = 0; i < n_shifts && i < TD_MAX_DIMS; i++) {     /* the remainder can be negated, whatever the shift */
+    if (n_shifts > TD_MAX_DIMS || (n_dims && n_dims != n_shifts))
+        return td_fail(TD_E_RUNTIME, "roll_backward: %" PRId64 " shifts of %" PRId64 " dims", n_shifts, n_dims);
+    for (int i = 0; i < n_dims; i++)
+        if (td_wrap_dim(dims[i], grad->ndim) < 0)
+            return NULL;
+    for (int i = 0; i < n_shifts; i++) {        /* the remainder can be negated, whatever the shift */
         int64_t size = !n_dims ? grad->numel : grad->ndim ? grad->sizes[td_wrap_dim(dims[i], grad->ndim)] : 1;
         back[i] = size > 0 ? -(shifts[i] % size) : 0;
     }
