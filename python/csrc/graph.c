@@ -75,8 +75,10 @@ static PyObject *is_recording(PyObject *m, PyObject *o)
     td_device device;
     (void)m;
     const int found = td_py_as_device(o, &device);
-    td_stream *stream = found > 0 ? td_stream_current(device) : NULL;
-    return found < 0 ? NULL : !stream ? td_py_raise() : PyBool_FromLong(td_stream_is_recording(stream));
+    if (found <= 0)
+        return found < 0 ? NULL : PyErr_Format(PyExc_TypeError, "a device was expected, not %.100s", Py_TYPE(o)->tp_name);
+    td_stream *stream = td_stream_current(device);
+    return stream ? PyBool_FromLong(td_stream_is_recording(stream)) : td_py_raise();
 }
 static PyMethodDef functions[] = {
     {"_graph_pool_new", pool_new, METH_NOARGS, "A number for a pool of memory that graphs share."},

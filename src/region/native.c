@@ -54,8 +54,14 @@ static bool make_key(key *k, const td_native_loop *l, const char *compiler)
 
 static uint64_t hash_key(const key *k)
 {
-    uint64_t hash = 0xCBF29CE484222325u;
-    for (size_t i = 0; i < k->size; i++)
+    uint64_t hash = 0xCBF29CE484222325u, word = 0;
+    size_t i = 0;
+    for (; i + 8 <= k->size; i += 8) {
+        memcpy(&word, k->bytes + i, 8);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 32;
+    }
+    for (; i < k->size; i++)
         hash = (hash ^ (uint8_t)k->bytes[i]) * 0x100000001B3u;
     return hash ^ hash >> 29;
 }

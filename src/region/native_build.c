@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/levels.h"
 #include "base/once.h"
 
 extern char **environ;
@@ -140,18 +141,15 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return (hash ^ 0xFF) * 0x100000001B3u;
 }
 
-/* As the library's own loops of this level are compiled: src/base/levels.h. */
+/* As the library's own loops of this level are compiled. */
 static const char *level_options(void)
 {
-#ifdef __x86_64__
+#define OF(name, constant, test, scope, effort, flags, ...) case constant: return flags;
     switch (td_cpu_isa()) {
-    case TD_V4: return "-march=x86-64-v4 -mprefer-vector-width=512";
-    case TD_V3: return "-march=x86-64-v3";
+        TD_ISA_LEVELS(OF)
     default: return "";
     }
-#else
-    return "";
-#endif
+#undef OF
 }
 
 static const char *compiler_of(const td_native_plan *p)

@@ -28,7 +28,7 @@ static bool lay_out(const reader *rd, const td_tensor *x, int shift, td_native_r
     const td_native_loop *l = rd->loop;
     const int64_t item = td_itemsize(x);
     const int leading = rd->uniform ? l->ndim : l->ndim - 1;
-    memset(run->strides, 0, sizeof run->strides);
+    memset(run->strides, 0, (size_t)l->ndim * sizeof *run->strides);
     run->full = rd->uniform;
     for (int d = 0; d < leading; d++) {
         const int own = d - shift;
@@ -64,21 +64,24 @@ static int find_run(reader *rd, int16_t operand)
         return -1;
     td_native_loop *l = rd->loop;
     const td_group_tensor *t = &rd->g->tensors[operand];
-    td_native_run run = {.data = t->x->data, .x = t->x, .storage = (int16_t)t->storage, .number = -1, .value = -1, .load = -1};
-    if (!is_printed(t->x->dtype) || !lay_out(rd, t->x, t->shift, &run))
+    if (l->n_runs == TD_GROUP_TENSORS)
+        return -1;
+    td_native_run *run = &l->runs[l->n_runs];       /* stays there if it is a new one */
+    run->data = t->x->data, run->x = t->x, run->storage = (int16_t)t->storage;
+    run->number = run->value = run->load = -1;
+    run->stored = false, run->spacing = 0;
+    if (!is_printed(t->x->dtype) || !lay_out(rd, t->x, t->shift, run))
         return -1;
     for (int i = 0; i < l->n_runs; i++) {
         const td_native_run *have = &l->runs[i];
-        if (have->storage != run.storage)
+        if (have->storage != run->storage)
             continue;
-        if (have->data == run.data && have->full == run.full && have->x->dtype == run.x->dtype && !memcmp(have->strides, run.strides, sizeof run.strides))
+        if (have->data == run->data && have->full == run->full && have->x->dtype == run->x->dtype &&
+            !memcmp(have->strides, run->strides, (size_t)l->ndim * sizeof *run->strides))
             return i;
-        if (rd->g->written[run.storage])
+        if (rd->g->written[run->storage])
             return -1;
     }
-    if (l->n_runs == TD_GROUP_TENSORS)
-        return -1;
-    l->runs[l->n_runs] = run;
     return l->n_runs++;
 }
 

@@ -198,3 +198,13 @@ def test_observed_ranges_have_as_many_ends_as_beginnings():
     one, on = tede.ones(1), tede.ones(1, dtype=tede.int64)
     with pytest.raises(RuntimeError, match='running_min has 3 elements and running_max 1'):
         tede.fused_moving_avg_obs_fake_quant(tede.rand(3), on, on, tede.zeros(3), one, one, tede.zeros(1, dtype=tede.int32), .5, 0, 255, 0)
+
+
+def test_what_is_no_device_and_more_dimensions_than_a_tensor_has():
+    import tede.func.dim
+    for wrong in None, 1.5, [], tede.ones(2):
+        with pytest.raises(TypeError, match="a device was expected"):
+            tede._C._stream_is_recording(wrong)
+    for make in tede.func.dim.dims, tede.func.dim.DimList:
+        with pytest.raises(ValueError, match="at most 64"):
+            make(2 ** 70)

@@ -191,6 +191,11 @@ class _Product(Tensor):
         return _with(tede.einsum(a._data, numbers[0], b._data, numbers[1], numbers[2]), left)
 
 
+def _check_number(n):
+    if n > 64:
+        raise ValueError(f"no tensor has {n} dimensions: at most 64")
+
+
 class DimList:
     """A list of dimensions that may not know its length yet: it gets one each for the dimensions that it is bound to."""
 
@@ -202,6 +207,7 @@ class DimList:
             self._dims = [d if isinstance(d, Dim) else Dim(f"{name or 'dim'}{i}", d) for i, d in enumerate(dims)]
 
     def bind_len(self, n):
+        _check_number(n)
         if self._dims is None:
             self._dims = [Dim(f"{self._name or 'dim'}{i}") for i in range(n)]
         elif len(self._dims) != n:
@@ -248,6 +254,7 @@ def _several(n, sizes, frame, prefix, make):
         n = len(sizes) if sizes is not None else unpacked if unpacked is not None else 1
         if sizes is None and unpacked is None and not names:
             raise SyntaxError("dims() and dimlists() must be assigned to a sequence of variable names or have the argument n specified")
+    _check_number(n)
     if sizes is not None and len(sizes) != n:
         raise ValueError(f"expected {n} sizes but found {len(sizes)}")
     names = names if unpacked is not None or n == 1 else ()

@@ -87,9 +87,9 @@ class _OverlapStatus(enum.IntEnum):
 class _OverlapInfo:
     """What is known of the buckets, and where this pass has got to."""
 
-    def __init__(self, world_size):
+    def __init__(self):
         self.status, self.shard_buckets, self.total_size = _OverlapStatus.UNINITIALIZED, False, None
-        self.params_per_bucket, self.params_per_rank = [], [[] for _ in range(world_size)]
+        self.params_per_bucket, self.params_per_rank = [], collections.defaultdict(list)
         self.offsets = {}                               # of this rank's buckets, where their parameters are among the local optimizer's
         self.assigned_ranks_per_bucket, self.num_bucket_assignments = [], 0
         self.broadcast_handles, self.bucket_indices_seen, self.bucket_index_to_future, self.bucket_index_to_bucket = [], [], {}, {}
@@ -126,7 +126,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._overlap_with_ddp, self._optim_defaults = overlap_with_ddp, defaults
         self._optim_constructor = self._get_optimizer_constructor(optimizer_class)
         if overlap_with_ddp:
-            self._overlap_info = _OverlapInfo(self.world_size)
+            self._overlap_info = _OverlapInfo()
             if parameters_as_bucket_view:
                 logger.warning("`parameters_as_bucket_view=True` will be ignored since `overlap_with_ddp=True`; instead, a different bucketing strategy "
                                "will be used")
@@ -461,7 +461,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         for assignments in self._bucket_assignments_per_rank:
             for assignment in assignments.values():
                 assignment.tensor = self._flatten(assignment.parameters, assignment.device)
-        self._partition_parameters(self._overlap_info.params_per_rank)
+        self._partition_parameters([self._overlap_info.params_per_rank[rank] for rank in range(self.world_size)])
         self._init_local_optimizer()
 
     def __getstate__(self):
