@@ -35,6 +35,10 @@ Written by `tools/try_libraries.py --write`: each row is a program of `tools/lib
 library, unmodified, once on PyTorch 2.13 and once on tede (`python -m tede.as_torch`), with one thread. *Same* means that all it printed
 agrees, numbers to the tolerance that the program names (2e-4 unless said).
 
+What doesn't run: torchaudio 2.11, and speechbrain with it, loads a compiled part that is linked with PyTorch's own library (without that
+file both run); torchao 0.18 imports PyTorch's compiler (`torch._inductor`). The compiled operators of torchvision (`nms`, `roi_align`, ...)
+are missing.
+
 | library | version | what ran | figures |
 |---|---|---|---|
 '''

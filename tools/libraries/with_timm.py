@@ -2,6 +2,7 @@
 pip: timm torchvision
 tolerance: 1e-3"""
 import timm
+import timm.optim
 import torch
 
 for name in 'resnet18', 'vit_tiny_patch16_224', 'convnext_atto', 'mobilenetv3_small_050':

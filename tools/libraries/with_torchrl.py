@@ -1,13 +1,16 @@
 """PPO's loss on a small actor and critic, a replay buffer and TensorDict modules.
 pip: torchrl tensordict
 tolerance: 1e-3"""
-import torch
-from tensordict import TensorDict
-from tensordict.nn import NormalParamExtractor, TensorDictModule
-from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
-from torchrl.modules import MLP, ProbabilisticActor, TanhNormal, ValueOperator
-from torchrl.objectives import ClipPPOLoss
-from torchrl.objectives.value import GAE
+import os
+
+os.environ['RL_LOGGING_LEVEL'] = 'ERROR'     # it logs to standard output, with the time of day
+import torch  # noqa: E402
+from tensordict import TensorDict  # noqa: E402
+from tensordict.nn import NormalParamExtractor, TensorDictModule  # noqa: E402
+from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer  # noqa: E402
+from torchrl.modules import MLP, ProbabilisticActor, TanhNormal, ValueOperator  # noqa: E402
+from torchrl.objectives import ClipPPOLoss  # noqa: E402
+from torchrl.objectives.value import GAE  # noqa: E402
 
 torch.manual_seed(0)
 policy = torch.nn.Sequential(MLP(4, 4, num_cells=[16]), NormalParamExtractor())

@@ -22,7 +22,7 @@ class Equation(torch.nn.Module):
 
 
 equation, start = Equation(), torch.full((4, 3), 0.1)
-path = torchsde.BrownianInterval(0., 1., size=(4, 3), entropy=7)
+path = torchsde.BrownianInterval(0., 1., size=(4, 3), entropy=7, levy_area_approximation='space-time')
 out = torchsde.sdeint(equation, start, torch.linspace(0, 1, 5), bm=path, dt=0.05)
 out.square().mean().backward()
 print('end', out[-1].mean().item(), 'gradient', equation.drift.weight.grad.norm().item())

@@ -12,6 +12,6 @@ batch = {'img': torch.rand(2, 3, 64, 64), 'batch_idx': torch.tensor([0., 1.]), '
          'bboxes': torch.tensor([[.5, .5, .4, .4], [.3, .6, .2, .3]])}
 loss, parts = model(batch)
 loss.sum().backward()
-print('loss', loss.sum().item(), parts.tolist())
+print('loss', loss.sum().item(), {name: part.item() for name, part in parts.items()} if isinstance(parts, dict) else parts.tolist())
 with torch.no_grad():
     print('predicted', model.eval()(batch['img'])[0].mean().item())
