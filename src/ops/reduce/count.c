@@ -18,7 +18,7 @@ enum { SHORT_COUNTS = 1 << 14 };
 static int own_range(td_tensor *x, double *low, double *high)
 {
     td_tensor *ends[2];
-    td_scalar least, most;
+    td_scalar least = {0}, most = {0};
     if (td_aminmax(ends, x, NULL, false))
         return -1;
     const int status = td_tensor_item(ends[0], &least) || td_tensor_item(ends[1], &most) ? -1 : 0;
