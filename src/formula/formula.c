@@ -66,16 +66,8 @@ static const td_formula_entry *entry(const td_op *op, int what, const char *word
 
 const td_formula *td_formula_of(const td_op *op, const char *choice)
 {
-    /* A region asks for the same ones at each run. Formulas are of the library's own rows, which stay, and choices are words of its code. */
-    static _Thread_local struct { const td_op *op; const char *choice; const td_formula *formula; } last[16];
-    const size_t slot = ((uintptr_t)op / 64 ^ (uintptr_t)choice) % 16;
-    if (op && last[slot].op == op && last[slot].choice == choice)
-        return last[slot].formula;
     const td_formula_entry *e = entry(op, TD_FORMULA_OF_VALUE, choice && td_formula_choices(op) ? choice : NULL);
-    if (!e)
-        return NULL;
-    last[slot].op = op, last[slot].choice = choice;
-    return last[slot].formula = td_formula_at(e->place);
+    return e ? td_formula_at(e->place) : NULL;
 }
 
 const char *td_formula_choices(const td_op *op)

@@ -155,11 +155,24 @@ static bool store(reader *rd, int value, int16_t operand)
 
 static td_dtype result_of(const td_formula *f, td_dtype common) { return f->result == TD_FORMULA_TRUTH ? TD_BOOL : common; }
 
+/* The formulas that were found last: a region asks for the same ones at each run. Only the library's own operators have some, and those stay. */
+static const td_formula *formula_of(const td_pointwise *op)
+{
+    static _Thread_local struct { const td_pointwise *op; const td_formula *formula; } last[16];
+    const size_t slot = (uintptr_t)op / sizeof *op % 16;
+    if (last[slot].op == op)
+        return last[slot].formula;
+    const td_formula *f = op->op ? td_formula_of(op->op, op->choice) : NULL;
+    if (f)
+        last[slot].op = op, last[slot].formula = f;
+    return f;
+}
+
 static bool read_formula(reader *rd, const td_late_call *c, const int16_t *operands)
 {
     td_native_loop *l = rd->loop;
     const td_pointwise *op = c->pointwise;
-    const td_formula *f = op->op ? td_formula_of(op->op, op->choice) : NULL;
+    const td_formula *f = formula_of(op);
     /* Integers by zero are an error, for which the loops that are there look. */
     if (!f || !is_printed(c->common) || f->n_operands != op->n_in || f->n_parameters != op->n_params || op->n_in > TD_MAX_OPERANDS ||
         !(f->dtypes >> c->common & 1) || (op->divisor && !td_dtype_is_floating(c->common)))
