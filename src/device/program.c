@@ -4,6 +4,7 @@
  * The files lie in $TEDE_KERNEL_CACHE, else $XDG_CACHE_HOME/tede/kernels, else ~/.cache/tede/kernels; an empty TEDE_KERNEL_CACHE keeps
  * none.  A file is written beside its place and moved there, so that whoever reads sees all of it or nothing; it holds a checksum, and one
  * that doesn't fit is built anew. */
+#include "base/cache.h"
 #include "device/device.h"
 
 #include <errno.h>
@@ -31,25 +32,6 @@ static size_t          table_size, n_built;
 static td_device_properties *known[TD_DEVICE_TYPES][INT8_MAX];
 
 /* FNV-1a. */
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001B3u;
-    return hash;
-}
-/* Of a key, which is looked up at each launch. */
-static uint64_t hash_key(uint64_t hash, const void *key, size_t size)
-{
-    uint64_t word = 0;
-    for (size_t i = 0; i < size; i += sizeof word) {
-        memcpy(&word, (const char *)key + i, size - i < sizeof word ? size - i : sizeof word);
-        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 32;
-    }
-    return hash;
-}
-static uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(hash, text, strlen(text) + 1); }
-
 /* ---- what a device is */
 
 int td_device_properties_of(td_device device, td_device_properties *properties)
@@ -108,24 +90,6 @@ bool td_device_computes(td_device device, td_dtype dtype)
 
 /* ---- on disk */
 
-/* The folder with a `/` behind it, made if need be; false if nothing is to be kept. */
-static bool cache_folder(char *folder, size_t size)
-{
-    const char *asked = getenv("TEDE_KERNEL_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length = asked ? snprintf(folder, size, "%s/", asked) : cache && *cache ? snprintf(folder, size, "%s/tede/kernels/", cache)
-                 : home && *home ? snprintf(folder, size, "%s/.cache/tede/kernels/", home) : 0;
-    if ((asked && !*asked) || length <= 0 || (size_t)length >= size)
-        return false;
-    for (char *c = strchr(folder + 1, '/'); c; c = strchr(c + 1, '/')) {
-        *c = 0;
-        int status = mkdir(folder, 0700);
-        *c = '/';
-        if (status && errno != EEXIST)
-            return false;
-    }
-    return true;
-}
-
 typedef struct file_head { uint64_t magic, size, checksum; } file_head;
 #define FILE_MAGIC 0x3162696e65646574u          /* "tedenib1" */
 
@@ -138,7 +102,7 @@ static bool read_file(const char *path, td_binary *binary)
                 head.size == (uint64_t)info.st_size - sizeof head && (binary->data = malloc(head.size ? head.size : 1));
     if (good) {
         binary->size = head.size;
-        good = fread(binary->data, 1, head.size, file) == head.size && hash_bytes(head.magic, binary->data, head.size) == head.checksum;
+        good = fread(binary->data, 1, head.size, file) == head.size && td_hash_bytes(head.magic, binary->data, head.size) == head.checksum;
     }
     if (file)
         fclose(file);
@@ -155,7 +119,7 @@ static void write_file(const char *path, const td_binary *binary)
     static unsigned count;
     snprintf(beside, sizeof beside, "%s.%ld.%u", path, (long)getpid(), __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED));
     FILE *file = fopen(beside, "wb");
-    file_head head = {FILE_MAGIC, binary->size, hash_bytes(FILE_MAGIC, binary->data, binary->size)};
+    file_head head = {FILE_MAGIC, binary->size, td_hash_bytes(FILE_MAGIC, binary->data, binary->size)};
     bool good = file && fwrite(&head, sizeof head, 1, file) == 1 && fwrite(binary->data, 1, binary->size, file) == binary->size;
     good = file && fclose(file) == 0 && good;
     if (!good || rename(beside, path))
@@ -172,11 +136,8 @@ static void *build(td_device device, const char *text)
         return NULL;
     const char *options = td_dialect_options((td_dialect)properties->dialect);
     char path[1024] = "";
-    const bool on_disk = cache_folder(path, sizeof path - 40);
-    uint64_t hashes[2] = {0xCBF29CE484222325u, 0x84222325CBF29CE4u};
-    for (int i = 0; i < 2; i++)
-        hashes[i] = hash_text(hash_text(hash_text(hash_text(hash_text(hashes[i], library->name), properties->name), properties->driver), options), text);
-    sprintf(path + strlen(path), "%016llx%016llx", (unsigned long long)hashes[0], (unsigned long long)hashes[1]);
+    const bool on_disk = td_cache_folder(path, sizeof path - TD_CACHE_NAME, "kernels");
+    td_cache_name(path + strlen(path), 5, (const char *[]){library->name, properties->name, properties->driver, options, text});
     td_binary binary = {0};
     void *program = NULL;
     if (on_disk && read_file(path, &binary)) {
@@ -253,7 +214,7 @@ static const built *last[LAST];
 
 void *td_device_kernel(td_device device, const void *key, size_t key_size, const char *name, td_kernel_source *source, const void *context)
 {
-    const uint64_t hash = hash_key((uint64_t)device.type << 8 | (uint8_t)device.index, key, key_size);
+    const uint64_t hash = td_hash_words((uint64_t)device.type << 8 | (uint8_t)device.index, key, key_size);
     const built **place = &last[hash % LAST], *b = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (b && is_of(b, device, hash, key, key_size))
         return b->kernel;

@@ -841,24 +841,30 @@ static int print_function(printer *p, const td_formula_function *f)
     return 0;
 }
 
-char *td_formula_print_functions(td_dialect dialect, int n, const td_formula_function *functions, const char *more)
+/* The pieces of mathematics that were used, what was printed, and what the caller has to add. */
+static char *finished(printer *p, int status, const char *more)
 {
-    printer p = {.dialect = &td_dialect_tables[dialect]};
     td_text text = {0};
-    int status = 0;
-    for (int i = 0; i < n && !status; i++)
-        status = print_function(&p, &functions[i]);
-    use_named(&p, more);
-    status = status || print_pieces(&p, &text);
-    if (p.out.used)
-        td_text_put(&text, p.out.data, p.out.used);
+    use_named(p, more);
+    status = status || print_pieces(p, &text);
+    if (p->out.used)
+        td_text_put(&text, p->out.data, p->out.used);
     td_text_put(&text, more, strlen(more));
-    text.failed |= p.out.failed;
-    td_text_drop(&p.out);
+    text.failed |= p->out.failed;
+    td_text_drop(&p->out);
     if (!status)
         return td_text_end(&text);
     td_text_drop(&text);
     return NULL;
+}
+
+char *td_formula_print_functions(td_dialect dialect, int n, const td_formula_function *functions, const char *more)
+{
+    printer p = {.dialect = &td_dialect_tables[dialect]};
+    int status = 0;
+    for (int i = 0; i < n && !status; i++)
+        status = print_function(&p, &functions[i]);
+    return finished(&p, status, more);
 }
 
 char *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kernel *kernels, const char *more)
@@ -866,19 +872,8 @@ char *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kerne
     if (dialect < 0 || dialect >= TD_DIALECTS || n_kernels < 0 || td_maths_piece_count > MOST_PIECES)
         return td_error(TD_E_VALUE, "td_formula_print: there is no dialect %d", (int)dialect), NULL;
     printer p = {.dialect = &td_dialect_tables[dialect]};
-    td_text text = {0};
     int status = 0;
     for (int i = 0; i < n_kernels && !status; i++)
         status = print_kernel(&p, dialect, &kernels[i]);
-    use_named(&p, more ? more : "");
-    status = status || print_pieces(&p, &text);
-    if (p.out.used)
-        td_text_put(&text, p.out.data, p.out.used);
-    td_text_put(&text, more ? more : "", more ? strlen(more) : 0);
-    text.failed |= p.out.failed;
-    td_text_drop(&p.out);
-    if (!status)
-        return td_text_end(&text);
-    td_text_drop(&text);
-    return NULL;
+    return finished(&p, status, more ? more : "");
 }

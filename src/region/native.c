@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include "base/cache.h"
 
 enum { PLANS = 1024, BUCKETS = 512, HOT = 3, MEASURED = 3, CHUNK = 16384, CHECKING = TD_NATIVE_BAD + 1 };
 
@@ -52,20 +53,6 @@ static bool make_key(key *k, const td_native_loop *l, const char *compiler)
     return fits;
 }
 
-static uint64_t hash_key(const key *k)
-{
-    uint64_t hash = 0xCBF29CE484222325u, word = 0;
-    size_t i = 0;
-    for (; i + 8 <= k->size; i += 8) {
-        memcpy(&word, k->bytes + i, 8);
-        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 32;
-    }
-    for (; i < k->size; i++)
-        hash = (hash ^ (uint8_t)k->bytes[i]) * 0x100000001B3u;
-    return hash ^ hash >> 29;
-}
-
 /* The plan of the loop, a new one if there is none; NULL: there are too many, or no memory. */
 static td_native_plan *find_plan(const td_native_loop *l, const char *compiler)
 {
@@ -73,7 +60,7 @@ static td_native_plan *find_plan(const td_native_loop *l, const char *compiler)
     k.size = 0;
     if (!make_key(&k, l, compiler ? compiler : ""))
         return NULL;
-    const uint64_t hash = hash_key(&k);
+    const uint64_t hash = td_hash_words(0xCBF29CE484222325u, k.bytes, k.size);
     pthread_mutex_lock(&lock);
     td_native_plan *p = buckets[hash % BUCKETS];
     while (p && (p->hash != hash || p->key_size != k.size || memcmp(p->key, k.bytes, k.size)))

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/cache.h"
 #include "base/levels.h"
 #include "base/once.h"
 
@@ -134,13 +135,6 @@ static int run(char *const *words, const char *log, char *why, size_t size)
 
 /* ---- from a source to a function */
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; *text; text++)
-        hash = (hash ^ (uint8_t)*text) * 0x100000001B3u;
-    return (hash ^ 0xFF) * 0x100000001B3u;
-}
-
 /* As the library's own loops of this level are compiled. */
 static const char *level_options(void)
 {
@@ -247,10 +241,9 @@ static int build_in(td_native_plan *p, const char *folder)
     if (!version)
         return -1;
     snprintf(options, sizeof options, "%s -O3 %s -fopenmp-simd -fPIC -shared -fvisibility=hidden -w", td_dialect_options(TD_DIALECT_C), level_options());
-    uint64_t hashes[2] = {0xCBF29CE484222325u, 0x84222325CBF29CE4u};
-    for (int i = 0; i < 2; i++)
-        hashes[i] = hash_text(hash_text(hash_text(hash_text(hashes[i], compiler), version), options), p->source);
-    snprintf(source, sizeof source, "%s%016llx%016llx.c", folder, (unsigned long long)hashes[0], (unsigned long long)hashes[1]);
+    char name[TD_CACHE_NAME];
+    td_cache_name(name, 4, (const char *[]){compiler, version, options, p->source});
+    snprintf(source, sizeof source, "%s%s.c", folder, name);
     snprintf(object, sizeof object, "%.*s.so", (int)strlen(source) - 2, source);
     snprintf(beside, sizeof beside, "%s.%ld", source, (long)getpid());
     p->cached = is_object(object) && has_text(source, p->source);
@@ -278,20 +271,24 @@ static int build_in(td_native_plan *p, const char *folder)
 
 static void build(td_native_plan *p)
 {
-    char folder[512], own[] = "/tmp/tede-loops-XXXXXX", path[64];
+    char folder[512];
     if (td_native_cache_folder(folder, sizeof folder - 80)) {
         const int status = build_in(p, folder);
         __atomic_store_n(&p->state, status ? TD_NATIVE_BAD : TD_NATIVE_BUILT, __ATOMIC_RELEASE);
         return;
     }
     /* There is no place to keep it: a folder that goes when the loop is loaded. */
-    int status = mkdtemp(own) ? 0 : (snprintf(p->why, sizeof p->why, "no folder can be made in /tmp: %s", strerror(errno)), -1);
-    if (!status) {
-        snprintf(path, sizeof path, "%s/", own);
-        status = build_in(p, path);
+    const char *wanted = getenv("TMPDIR"), *unique = "XXXXXX";      /* which mkdtemp replaces */
+    const int length = snprintf(folder, sizeof folder - 80, "%s/tede-loops-%s", wanted && *wanted ? wanted : P_tmpdir, unique);
+    int status = length < (int)sizeof folder - 80 && mkdtemp(folder) ? 0 : -1;
+    if (status)
+        snprintf(p->why, sizeof p->why, "no folder can be made for what is temporary: %s", strerror(errno));
+    else {
+        strcat(folder, "/");
+        status = build_in(p, folder);
         p->path[0] = 0;
-        td_native_cache_trim(path, -1);
-        rmdir(own);
+        td_native_cache_trim(folder, -1);
+        rmdir(folder);
     }
     __atomic_store_n(&p->state, status ? TD_NATIVE_BAD : TD_NATIVE_BUILT, __ATOMIC_RELEASE);
 }

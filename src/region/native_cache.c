@@ -6,29 +6,20 @@
 #include "region/native.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/cache.h"
 
 bool td_native_cache_folder(char *folder, size_t size)
 {
-    const char *asked = getenv("TEDE_KERNEL_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    const int length = asked ? snprintf(folder, size, "%s/", asked) : cache && *cache ? snprintf(folder, size, "%s/tede/loops/", cache)
-                     : home && *home ? snprintf(folder, size, "%s/.cache/tede/loops/", home) : 0;
     struct stat info;
-    if ((asked && !*asked) || length <= 0 || (size_t)length >= size)
+    if (!td_cache_folder(folder, size, "loops"))
         return false;
-    for (char *c = strchr(folder + 1, '/'); c; c = strchr(c + 1, '/')) {
-        *c = 0;
-        const int status = mkdir(folder, 0700);
-        *c = '/';
-        if (status && errno != EEXIST)
-            return false;
-    }
+    const size_t length = strlen(folder);
     folder[length - 1] = 0;
     const bool own = !lstat(folder, &info) && S_ISDIR(info.st_mode) && info.st_uid == geteuid() && !(info.st_mode & (S_IWGRP | S_IWOTH));
     folder[length - 1] = '/';
