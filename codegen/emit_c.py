@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from . import grad as gradients
 from .emit_autograd import Nodes
-from .entries import LAYOUT_KERNELS, LAYOUT_KEYS, LAYOUT_PATTERNS, LAYOUT_WORDS, of_layouts
+from .entries import LAYOUT_KERNELS, LAYOUT_KEYS, LAYOUT_PATTERNS, LAYOUT_WORDS, fill_of, of_layouts
 from .formula import DTYPES, Data
 from .traits import FORMATS
 from .grad import Emitter, GradError
@@ -533,6 +533,8 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         if op is base:
             if 'copy_of' in base.entry:
                 self.body_of_copy(op, base.entry['copy_of'])
+            elif 'fills' in base.entry:
+                self.body_of_fill(op)
             else:
                 self.code.append(f'{op.declaration("td_op_" + body)};\n')
             # What reads memory by itself but has no autograd kernel is called above the keys that see to bits.
@@ -643,6 +645,24 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
                 form = 'view && (view->keys & TD_KEYS_LAYOUTS) ? TD_MEMORY_FORMAT_NONE : TD_CONTIGUOUS_FORMAT'
             body = f'    TD_AUTO td_tensor *view = {call};\n    return td_clone_format(view, {form});'
         self.code.append(f'static {op.declaration("td_op_" + op.c)}\n{{\n{body}\n}}\n')
+
+    def body_of_fill(self, op):
+        """Random numbers of one distribution, by what fills contiguous elements on the CPU (src/ops/random/fill.h)."""
+        name, numbers = op.entry['fills'], [a.c for a in op.schema.arguments if a.type == 'float']
+        kind = f'TD_FILL_{name.upper()}' if op.entry.get('device') == 'same' else 'TD_FILL_ON_CPU'
+        given = ''.join(f'.{field} = {number}, ' for field, number in zip('ab', numbers))
+        if '#include "ops/random/fill.h"' not in self.code:
+            self.code.insert(0, '#include "ops/random/fill.h"')
+        self.code.append(f'''{fill_of(op)};
+static int draw_{name}(const td_draw *d, td_dtype dtype, void *out, int64_t n)
+{{
+    return td_fill_{name}({", ".join(["d->g", "dtype", "out", "n", *(f"d->{field}" for field in "ab"[:len(numbers)])])});
+}}
+{op.declaration("td_op_" + op.c)}
+{{
+    return td_fill_drawn("{op.schema.name}", self, {kind}, &(td_draw){{.g = generator, {given}.here = draw_{name}}});
+}}
+''')
 
     def body_of_each(self, op, base):
         """The operator of the entry's `each`, on one tensor of every list after the other."""

@@ -7,7 +7,7 @@ import pathlib
 import re
 
 from . import emit_public
-from .entries import LAYOUT_KERNELS, of_layouts
+from .entries import LAYOUT_KERNELS, fill_of, of_layouts
 
 WORD = re.compile(r'\btd_[A-Za-z0-9_]+')
 PASTED = re.compile(r'\btd_\w*(?:##\w+)+')
@@ -54,6 +54,8 @@ class Prototypes:
             self.add(f'td_{prefix}_{body}', op.declaration(f'td_{prefix}_{body}') + ';')
             if prefix == 'sparse' and 'sparse_into' in op.entry:
                 self.add(f'td_sparse_{body}_into', f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *op.parameters()])});')
+        if 'fills' in op.entry:
+            self.add('td_fill_' + op.entry['fills'], fill_of(op) + ' TD_MUST_USE;')
         if op.kind in ('native', 'composite', 'view'):
             self.add('td_op_' + body, op.declaration('td_op_' + body) + ';')
             if 'device' not in op.entry:

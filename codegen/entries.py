@@ -16,7 +16,8 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
           'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'layouts', 'sparse_into', 'takes_layout',
           'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'undo', 'splits', 'shown', 'spelled', 'geometry', 'implementation', 'reduces',
-          'fold', 'onnx', 'device', 'rows', 'sized_by', 'writes', 'from_cpu', 'node', 'formats', 'late'}
+          'fold', 'onnx', 'device', 'rows', 'sized_by', 'writes', 'from_cpu', 'node', 'formats', 'late',
+          'fills'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 FLAGS = {'any_device', 'casts', 'checks_elements', 'contiguous_out', 'copies', 'counts_writes', 'data_dependent', 'detaches', 'factory', 'fills_out', 'heavy',
          'inplace_alias_method', 'inplace_function', 'inplace_method', 'inplace_view', 'internal', 'knows_bits', 'makes_zeros', 'may_view',
@@ -189,6 +190,12 @@ class Operator:
         return self.declaration(f'td_on_device_{self.entry.get("body", self.c)}')
 
 
+def fill_of(op):
+    """Of an entry with ``fills``: the declaration of what fills contiguous elements on the CPU."""
+    floats = [p for a in op.schema.arguments if a.type == 'float' for p in a.parameters()]
+    return f'int td_fill_{op.entry["fills"]}({", ".join(["td_generator *g", "td_dtype dtype", "void *out", "int64_t n", *floats])})'
+
+
 def c_name(schema):
     name = schema.name + ('op' if schema.name in TAKEN and schema.name.endswith('_') else '_op' if schema.name in TAKEN else '')
     inplace = name.endswith('_') and not name.endswith('__')
@@ -247,6 +254,9 @@ def expand(entry, family):
         raise EntryError(f'{where}: reduces: a kernel has one of {", ".join(sorted(REDUCES))} for each result')
     if 'rows' in entry and (entry['kind'] != 'kernel' or entry['rows'] not in {'none'} | {a.name for a in schema.arguments if a.type == 'int'}):
         raise EntryError(f'{where}: rows: a kernel has an argument that is dimensions or sizes, not {entry["rows"]!r}')
+    types = [a.type for a in schema.arguments]
+    if 'fills' in entry and (entry['kind'] != 'native' or types not in (['Tensor', *['float'] * n, 'Generator'] for n in range(3))):
+        raise EntryError(f'{where}: fills: a native operator of self, at most two floats and a generator')
     if entry.get('fold', 'sum') not in FOLDS:
         raise EntryError(f'{where}: fold: what a row becomes is one of {", ".join(sorted(FOLDS))}')
     variant = 'functional'

@@ -13,7 +13,6 @@ import ast
 
 from .schema import Argument
 
-LIST_C = {'L': 'int64_t', 'M': 'bool'}
 OPERATORS = {ast.Add: 'add', ast.Sub: 'sub', ast.Mult: 'mul', ast.Div: 'div', ast.Pow: 'pow', ast.MatMult: 'matmul',
              ast.BitAnd: 'logical_and', ast.BitOr: 'logical_or'}
 C_OPERATORS = {ast.Add: '+', ast.Sub: '-', ast.Mult: '*', ast.Div: '/', ast.Mod: '%'}

@@ -27,6 +27,18 @@ def test_an_argument_that_nothing_is_known_of_fails_the_generation():
         expand({**entry, 'requires': {'wibble': 'odd'}}, 'toys')
 
 
+def test_what_fills_with_random_numbers_has_a_generator_and_floats():
+    sys.path.insert(0, str(ROOT))
+    from codegen.entries import EntryError, expand, fill_of
+    text = 'toy_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)'
+    assert fill_of(expand({'func': text, 'kind': 'native', 'fills': 'toy'}, 'toys')[0]) == (
+        'int td_fill_toy(td_generator *g, td_dtype dtype, void *out, int64_t n, double p)')
+    for wrong in (text.replace('float p', 'int p'), text.replace(', *, Generator? generator=None', ''),
+                  text.replace('float p', 'float p, float q, float r')):
+        with pytest.raises(EntryError, match='fills: a native operator of self, at most two floats and a generator'):
+            expand({'func': wrong, 'kind': 'native', 'fills': 'toy'}, 'toys')
+
+
 def test_operands_on_two_devices_are_refused():
     x, there = tede.ones(3, 4), tede.zeros(2, dtype=tede.int64, device='meta')
     for call in (lambda: tede.index_select(x, 0, there), lambda: tede.mm(x, tede.ones(4, 2, device='meta'))):

@@ -78,10 +78,6 @@ def _false(*args, **kwargs):
     return False
 
 
-def _true(*args, **kwargs):
-    return True
-
-
 class _Values:
     """Attributes that may be set."""
 

@@ -21,10 +21,6 @@ class _LocScale:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    def _standardized(self, value):
-        self._checked(value)
-        return (value - self.loc) / self.scale
-
 
 class Normal(_LocScale, ExponentialFamily):
     """The normal distribution with mean loc and standard deviation scale."""

@@ -341,7 +341,3 @@ class _RecordFunctionFast(record_function):
 def record_function_with_args_enter(name, *args):
     """Begin a part of the program with operands; what it gives ends it."""
     return _RecordFunctionFast(name, args).__enter__()
-
-
-def record_function_with_args_exit(record):
-    record.__exit__()

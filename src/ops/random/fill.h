@@ -45,14 +45,28 @@ static inline int64_t td_random_largest(td_dtype dtype)
     }
 }
 
-/* What is filled with; the order of the first ones is known to random.ck. */
+/* What is filled with, by the number that devices know it by; the order of the first ones is known to random.ck. */
 typedef enum td_filling {
     TD_FILL_UNIFORM, TD_FILL_NORMAL, TD_FILL_LOG_NORMAL, TD_FILL_CAUCHY, TD_FILL_EXPONENTIAL, TD_FILL_GEOMETRIC, TD_FILL_BERNOULLI,
     TD_FILL_KEPT, TD_FILL_DROPOUT,              /* dropout's masks, of bool and as factors */
     TD_FILL_RANDOM, TD_FILL_RANDOM_FROM, TD_FILL_RANDOM_FROM_TO,
     TD_FILL_EACH,           /* bernoulli with a probability for each element */
     TD_FILL_NORMAL_SINGLY,  /* normal_ where the CPU has td_fill_normal_elementwise */
+    TD_FILL_ON_CPU,         /* what devices don't have */
 } td_filling;
+
+/* A fill's parameters; unused ones stay 0.  g is NULL for the default generator. */
+typedef struct td_draw td_draw;
+struct td_draw {
+    td_generator *g;
+    double        a, b;
+    int64_t       from, to;
+    int         (*here)(const td_draw *d, td_dtype dtype, void *out, int64_t n);    /* of an entry with `fills`: what is called on the CPU */
+};
+/* The elements of `self`, in the order of the Note above: a tensor without gaps is filled in place, in the order of memory; one with gaps
+ * through a contiguous one, whose elements are copied out in that order.  Entries with `fills: geometric` are calls of this, with
+ * td_fill_geometric(g, dtype, out, n, the operator's numbers). */
+TD_MUST_USE int td_fill_drawn(const char *op, td_tensor *self, td_filling kind, const td_draw *d);
 
 /* ---- on devices with programs: src/kernels/device/random.c */
 
@@ -76,10 +90,6 @@ TD_MUST_USE int td_fill_normal(td_generator *g, td_dtype dtype, void *out, int64
 /* What other tensors get: in double precision, in pairs, the second one of the last pair kept in the generator. */
 TD_MUST_USE int td_fill_normal_elementwise(td_generator *g, td_dtype dtype, void *out, int64_t n, double mean,
                                            double std);
-TD_MUST_USE int td_fill_log_normal(td_generator *g, td_dtype dtype, void *out, int64_t n, double mean, double std);
-TD_MUST_USE int td_fill_cauchy(td_generator *g, td_dtype dtype, void *out, int64_t n, double median, double sigma);
-TD_MUST_USE int td_fill_exponential(td_generator *g, td_dtype dtype, void *out, int64_t n, double lambda);
-TD_MUST_USE int td_fill_geometric(td_generator *g, td_dtype dtype, void *out, int64_t n, double p);
 
 /* 1 with probability p, else 0. */
 TD_MUST_USE int td_fill_bernoulli(td_generator *g, td_dtype dtype, void *out, int64_t n, double p);

@@ -20,18 +20,15 @@
 #include <tede/device.h>
 #include "tensor/device.h"
 
-/* A fill's parameters; unused ones stay 0. g is NULL for the default generator. */
-typedef struct draw { td_generator *g; double a, b; int64_t from, to; } draw;
-static int fill_here(td_filling kind, const draw *d, td_dtype t, void *out, int64_t n)
+static int fill_here(td_filling kind, const td_draw *d, td_dtype t, void *out, int64_t n)
 {
+    if (d->here)
+        return d->here(d, t, out, n);
     switch (kind) {
     case TD_FILL_UNIFORM:        return td_fill_uniform(d->g, t, out, n, d->a, d->b);
     case TD_FILL_NORMAL:         return td_fill_normal(d->g, t, out, n, d->a, d->b);
     case TD_FILL_NORMAL_SINGLY:  return td_fill_normal_elementwise(d->g, t, out, n, d->a, d->b);
-    case TD_FILL_LOG_NORMAL:     return td_fill_log_normal(d->g, t, out, n, d->a, d->b);
-    case TD_FILL_CAUCHY:         return td_fill_cauchy(d->g, t, out, n, d->a, d->b);
     case TD_FILL_EXPONENTIAL:    return td_fill_exponential(d->g, t, out, n, d->a);
-    case TD_FILL_GEOMETRIC:      return td_fill_geometric(d->g, t, out, n, d->a);
     case TD_FILL_DROPOUT:        return td_fill_dropout(d->g, t, out, n, d->a);
     case TD_FILL_RANDOM:         return td_fill_random(d->g, t, out, n);
     case TD_FILL_RANDOM_FROM:    return td_fill_random_from(d->g, t, out, n, d->from);
@@ -64,7 +61,7 @@ static td_tensor *along_memory(td_tensor *x, td_tensor *like)
 
 /* One number that nobody sees, from a separate generator: what is refused for the parameters and the dtype is so on meta
  * too. The buffer has space for one element of the widest dtype, complex128. */
-static int try_on_meta(td_filling kind, draw d, const td_tensor *self)
+static int try_on_meta(td_filling kind, td_draw d, const td_tensor *self)
 {
     double room[2];
     td_generator *own = d.g = td_generator_new();
@@ -73,7 +70,7 @@ static int try_on_meta(td_filling kind, draw d, const td_tensor *self)
     return status;
 }
 
-static int fill_dense(td_tensor *dense, td_filling kind, const draw *d)
+static int fill_dense(td_tensor *dense, td_filling kind, const td_draw *d)
 {
     if (dense->device.type == TD_CPU)
         return fill_here(kind, d, (td_dtype)dense->dtype, dense->data, dense->numel);
@@ -84,9 +81,7 @@ static int fill_dense(td_tensor *dense, td_filling kind, const draw *d)
     return td_fill_on_device(kind, d->g, dense, NULL, d->a, d->b, d->from, d->to);
 }
 
-/* A tensor without gaps is filled in place, in the order of memory; one with gaps through a contiguous one, whose
- * elements are copied out in that order. */
-static int fill(const char *op, td_tensor *self, td_filling kind, const draw *d)
+int td_fill_drawn(const char *op, td_tensor *self, td_filling kind, const td_draw *d)
 {
     if (td_check_overlap(op, self, 0, NULL))
         return -1;
@@ -102,9 +97,9 @@ static int fill(const char *op, td_tensor *self, td_filling kind, const draw *d)
 }
 
 /* The new tensor, or NULL if it couldn't be filled. */
-static td_tensor *filled(const char *op, td_tensor *x, td_filling kind, const draw *d)
+static td_tensor *filled(const char *op, td_tensor *x, td_filling kind, const td_draw *d)
 {
-    if (x && fill(op, x, kind, d)) {
+    if (x && td_fill_drawn(op, x, kind, d)) {
         td_tensor_release(x);
         return NULL;
     }
@@ -123,7 +118,7 @@ static td_tensor *like(td_tensor *x) { return td_empty_like(x, TD_DTYPE_NONE, TD
 
 int td_op_uniform_(td_tensor *self, double from, double to, td_generator *generator)
 {
-    return fill("uniform_", self, TD_FILL_UNIFORM, &(draw){.g = generator, .a = from, .b = to});
+    return td_fill_drawn("uniform_", self, TD_FILL_UNIFORM, &(td_draw){.g = generator, .a = from, .b = to});
 }
 /* A contiguous tensor gets other numbers than all the rest (TD_FILL_NORMAL, see the Note); randn_like decides the same by the
  * layout that it takes from self. */
@@ -131,41 +126,25 @@ int td_op_normal_(td_tensor *self, double mean, double std, td_generator *genera
 {
     if (!(std >= 0))
         return td_error(TD_E_RUNTIME, "normal expects std >= 0.0, but found std %g", std);
-    return fill("normal_", self, self->flags & TD_FLAG_CONTIGUOUS ? TD_FILL_NORMAL : TD_FILL_NORMAL_SINGLY,
-                &(draw){.g = generator, .a = mean, .b = std});
-}
-int td_op_log_normal_(td_tensor *self, double mean, double std, td_generator *generator)
-{
-    return fill("log_normal_", self, TD_FILL_LOG_NORMAL, &(draw){.g = generator, .a = mean, .b = std});
-}
-int td_op_cauchy_(td_tensor *self, double median, double sigma, td_generator *generator)
-{
-    return fill("cauchy_", self, TD_FILL_CAUCHY, &(draw){.g = generator, .a = median, .b = sigma});
-}
-int td_op_exponential_(td_tensor *self, double lambd, td_generator *generator)
-{
-    return fill("exponential_", self, TD_FILL_EXPONENTIAL, &(draw){.g = generator, .a = lambd});
-}
-int td_op_geometric_(td_tensor *self, double p, td_generator *generator)
-{
-    return fill("geometric_", self, TD_FILL_GEOMETRIC, &(draw){.g = generator, .a = p});
+    return td_fill_drawn("normal_", self, self->flags & TD_FLAG_CONTIGUOUS ? TD_FILL_NORMAL : TD_FILL_NORMAL_SINGLY,
+                &(td_draw){.g = generator, .a = mean, .b = std});
 }
 int td_op_random_(td_tensor *self, td_generator *generator)
 {
-    return fill("random_", self, TD_FILL_RANDOM, &(draw){.g = generator});
+    return td_fill_drawn("random_", self, TD_FILL_RANDOM, &(td_draw){.g = generator});
 }
 /* Numbers from 0 to `to` - 1. */
 int td_op_random_to_(td_tensor *self, int64_t to, td_generator *generator)
 {
-    return fill("random_", self, TD_FILL_RANDOM_FROM_TO, &(draw){.g = generator, .to = to});
+    return td_fill_drawn("random_", self, TD_FILL_RANDOM_FROM_TO, &(td_draw){.g = generator, .to = to});
 }
 int td_op_random_from_(td_tensor *self, int64_t from, const int64_t *to, td_generator *generator)
 {
-    return fill("random_", self, to ? TD_FILL_RANDOM_FROM_TO : TD_FILL_RANDOM_FROM, &(draw){.g = generator, .from = from, .to = to ? *to : 0});
+    return td_fill_drawn("random_", self, to ? TD_FILL_RANDOM_FROM_TO : TD_FILL_RANDOM_FROM, &(td_draw){.g = generator, .from = from, .to = to ? *to : 0});
 }
 int td_op_bernoulli_float_(td_tensor *self, double p, td_generator *generator)
 {
-    return fill("bernoulli_", self, TD_FILL_BERNOULLI, &(draw){.g = generator, .a = p});
+    return td_fill_drawn("bernoulli_", self, TD_FILL_BERNOULLI, &(td_draw){.g = generator, .a = p});
 }
 
 /* A contiguous result by contiguous probabilities. */
@@ -224,14 +203,14 @@ int td_op_bernoulli_out(td_tensor *self, td_generator *generator, td_tensor *out
 td_tensor *td_op_bernoulli_p(td_tensor *self, double p, td_generator *generator)
 {
     td_tensor *out = td_tensor_new(self->ndim, self->sizes, (td_dtype)self->dtype, self->device);
-    return filled("bernoulli", out, TD_FILL_BERNOULLI, &(draw){.g = generator, .a = p});
+    return filled("bernoulli", out, TD_FILL_BERNOULLI, &(td_draw){.g = generator, .a = p});
 }
 
 /* ---- new tensors */
 
 td_tensor *td_op_rand_generator(int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype, td_device device)
 {
-    return filled("rand", make(n_size, size, dtype, device), TD_FILL_UNIFORM, &(draw){.g = generator, .a = 0, .b = 1});
+    return filled("rand", make(n_size, size, dtype, device), TD_FILL_UNIFORM, &(td_draw){.g = generator, .a = 0, .b = 1});
 }
 td_tensor *td_op_rand(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device)
 {
@@ -239,7 +218,7 @@ td_tensor *td_op_rand(int64_t n_size, const int64_t *size, td_dtype dtype, td_de
 }
 td_tensor *td_op_randn_generator(int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype, td_device device)
 {
-    return filled("randn", make(n_size, size, dtype, device), TD_FILL_NORMAL, &(draw){.g = generator, .a = 0, .b = 1});
+    return filled("randn", make(n_size, size, dtype, device), TD_FILL_NORMAL, &(td_draw){.g = generator, .a = 0, .b = 1});
 }
 td_tensor *td_op_randn(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device)
 {
@@ -249,7 +228,7 @@ td_tensor *td_op_rand_like_generator(td_tensor *self, td_generator *generator, t
                                      td_memory_format memory_format)
 {
     return filled("rand_like", td_empty_like(self, dtype, device, memory_format), TD_FILL_UNIFORM,
-                  &(draw){.g = generator, .a = 0, .b = 1});
+                  &(td_draw){.g = generator, .a = 0, .b = 1});
 }
 td_tensor *td_op_rand_like(td_tensor *self, td_dtype dtype, td_device device, td_memory_format memory_format)
 {
@@ -260,7 +239,7 @@ td_tensor *td_op_randn_like_generator(td_tensor *self, td_generator *generator, 
 {
     td_tensor *x = td_empty_like(self, dtype, device, memory_format);
     return filled("randn_like", x, x && x->flags & TD_FLAG_CONTIGUOUS ? TD_FILL_NORMAL : TD_FILL_NORMAL_SINGLY,
-                  &(draw){.g = generator, .a = 0, .b = 1});
+                  &(td_draw){.g = generator, .a = 0, .b = 1});
 }
 td_tensor *td_op_randn_like(td_tensor *self, td_dtype dtype, td_device device, td_memory_format memory_format)
 {
@@ -271,7 +250,7 @@ td_tensor *td_op_randint_low_generator(int64_t low, int64_t high, int64_t n_size
                                        td_dtype dtype, td_device device)
 {
     return filled("randint", make(n_size, size, dtype == TD_DTYPE_NONE ? TD_I64 : dtype, device), TD_FILL_RANDOM_FROM_TO,
-                  &(draw){.g = generator, .from = low, .to = high});
+                  &(td_draw){.g = generator, .from = low, .to = high});
 }
 td_tensor *td_op_randint_low(int64_t low, int64_t high, int64_t n_size, const int64_t *size, td_dtype dtype, td_device device)
 {
@@ -290,7 +269,7 @@ td_tensor *td_op_randint_like_low_generator_dtype(td_tensor *self, int64_t low, 
                                                   td_dtype dtype, td_device device, td_memory_format memory_format)
 {
     return filled("randint_like", td_empty_like(self, dtype, device, memory_format), TD_FILL_RANDOM_FROM_TO,
-                  &(draw){.g = generator, .from = low, .to = high});
+                  &(td_draw){.g = generator, .from = low, .to = high});
 }
 td_tensor *td_op_randint_like_low_dtype(td_tensor *self, int64_t low, int64_t high, td_dtype dtype, td_device device,
                                         td_memory_format memory_format)
@@ -327,7 +306,7 @@ static td_tensor *order_keys(td_tensor *out, td_generator *generator)
     const bool refused = !own || td_fill_randperm(own, (td_dtype)out->dtype, room, 0);
     td_generator_release(own);
     TD_AUTO td_tensor *keys = refused ? NULL : filled("randperm", td_tensor_new(1, out->sizes, TD_I64, out->device), TD_FILL_RANDOM_FROM,
-                                                      &(draw){.g = generator, .from = INT64_MIN});
+                                                      &(td_draw){.g = generator, .from = INT64_MIN});
     TD_AUTO td_tensor *order = td_argsort(keys, 0, false);
     return order && !td_copy_elements(to, order) ? td_tensor_retain(to) : NULL;
 }
@@ -376,7 +355,7 @@ static td_tensor *normal(td_tensor *shape_of, td_tensor *mean, double mean_numbe
     if (!std && !(std_number >= 0))
         return td_fail(TD_E_RUNTIME, "normal expects std >= 0.0, but found std %g", std_number);
     TD_AUTO td_tensor *z = filled("normal", td_tensor_new(ndim, sizes, (td_dtype)shape_of->dtype, shape_of->device), TD_FILL_NORMAL,
-                                  &(draw){.g = generator, .a = 0, .b = std ? 1 : std_number});
+                                  &(td_draw){.g = generator, .a = 0, .b = std ? 1 : std_number});
     if (z && !z->numel)         /* of any dtype, which is kept */
         return td_tensor_retain(z);
     if (!z || (std && td_mul_tensor_(z, std)) ||        /* in its dtype, whatever std's is */
@@ -401,7 +380,7 @@ td_tensor *td_op_normal_float_float(double mean, double std, int64_t n_size, con
 {
     if (!(std >= 0))
         return td_fail(TD_E_RUNTIME, "normal expects std >= 0.0, but found std %g", std);
-    return filled("normal", make(n_size, size, dtype, device), TD_FILL_NORMAL, &(draw){.g = generator, .a = mean, .b = std});
+    return filled("normal", make(n_size, size, dtype, device), TD_FILL_NORMAL, &(td_draw){.g = generator, .a = mean, .b = std});
 }
 
 /* ---- samples */
@@ -434,7 +413,7 @@ static td_tensor *multinomial_there(td_tensor *self, int64_t num_samples, bool r
         TD_AUTO td_tensor *out = weights ? td_tensor_new(self->ndim, sizes, TD_I64, self->device) : NULL;
         return out && (!out->numel || !td_multinomial_on_device(generator, weights, out)) ? td_tensor_retain(out) : NULL;
     }
-    TD_AUTO td_tensor *race = filled("multinomial", like(self), TD_FILL_EXPONENTIAL, &(draw){.g = generator, .a = 1});
+    TD_AUTO td_tensor *race = filled("multinomial", like(self), TD_FILL_EXPONENTIAL, &(td_draw){.g = generator, .a = 1});
     TD_AUTO td_tensor *rates = race ? td_div(self, race) : NULL;
     if (!rates || num_samples == 1)
         return rates ? td_argmax(rates, &(int64_t){-1}, true) : NULL;
@@ -638,7 +617,7 @@ static int factors(td_tensor *input, double p, bool train, bool feature, bool al
     TD_AUTO td_tensor *noise =
         by_operators ? noise_by_operators(input, p, feature, alpha)
                      : filled("dropout", td_tensor_retain(room), alpha ? TD_FILL_BERNOULLI : TD_FILL_DROPOUT,
-                              &(draw){.a = alpha ? 1 - p : p});
+                              &(td_draw){.a = alpha ? 1 - p : p});
     if (!noise)
         return -1;
     if (!alpha) {
@@ -709,7 +688,7 @@ int td_op_native_dropout(td_tensor **results, td_tensor *input, double p, const 
         return results[1] ? 0 : -1;
     }
     TD_AUTO td_tensor *mask = td_empty_like(input, TD_BOOL, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
-    if (!mask || (drops ? fill("native_dropout", mask, TD_FILL_KEPT, &(draw){.a = 1 - p})
+    if (!mask || (drops ? td_fill_drawn("native_dropout", mask, TD_FILL_KEPT, &(td_draw){.a = 1 - p})
                         : td_fill_value(mask, td_bool(true))))
         return -1;
     TD_AUTO td_tensor *kept = td_mul(input, mask);

@@ -4,6 +4,10 @@
 
 #include "ops/random/fill.h"
 
+/* Those that entries name (`fills`) are declared by generated headers. */
+int td_fill_exponential(td_generator *g, td_dtype dtype, void *out, int64_t n, double lambd);
+int td_fill_geometric(td_generator *g, td_dtype dtype, void *out, int64_t n, double p);
+
 enum { N = 1003 };
 static union { float f[N + 1]; double d[N + 1]; int64_t i[N + 1]; unsigned char bytes[8 * N + 8]; } room;
 

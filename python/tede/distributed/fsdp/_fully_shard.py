@@ -4,14 +4,12 @@ Applied to parts first and to the whole last; each call makes a group of the par
 a hook on the gradients of its outputs gathers again for the backward pass; the last gradient of a group reduces it. The root, whose forward comes first, knows
 the order in which groups computed, so each backward can start the gathering of the group before it, and what has got no gradients at the end of a backward pass is
 finished by a callback of autograd's."""
-import contextlib
 
 import tede
 from tede import Tensor, nn
 from tede.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tede.distributed.fsdp._group import Group
 from tede.distributed.fsdp._policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
-from tede.distributed.tensor import DTensor
 from tede.utils import _pytree as tree
 
 __all__ = ["fully_shard", "FSDPModule", "UnshardHandle", "register_fsdp_forward_method", "share_comm_ctx"]
@@ -284,20 +282,3 @@ def register_fsdp_forward_method(module, method_name):
 
 def share_comm_ctx(modules):
     """For modules of one model that has no root: they share streams where there are any, which needs nothing here."""
-
-
-@contextlib.contextmanager
-def whole_parameters(module, writeback=True):
-    """Within it all parameters below `module` are whole."""
-    states = [s for m in module.modules() if (s := _state_of(m)) is not None]
-    for s in states:
-        s.group.unshard()
-    try:
-        yield
-    finally:
-        for s in states:
-            for p in s.group.parameters if writeback else ():
-                whole = p.whole._local_tensor if isinstance(p.whole, DTensor) else p.whole.detach()
-                local = p.sharded._local_tensor
-                local.detach().copy_(whole.narrow(p.dim, min(p.chunk * p.rank, p.shape[p.dim]), local.shape[p.dim]))
-            s.group.reshard()

@@ -116,7 +116,7 @@ class PipelineStage(_PipelineStageBase):
                 self.boxes[name] = known or _Mailbox(self.group, here, there, tag)
 
     def clear_runtime_states(self):
-        self.fwd_cache, self.output_chunks, self._backwards = {}, [], 0
+        self.fwd_cache, self.output_chunks = {}, []
 
     def finish(self):
         """Wait until what was sent has gone."""

@@ -145,7 +145,7 @@ class Compare:
     """A table of measurements: rows by sub_label and threads, columns by description."""
 
     def __init__(self, results):
-        self._results, self._trim, self._colour = list(results), False, False
+        self._results, self._trim = list(results), False
 
     def extend_results(self, results):
         self._results.extend(results)

@@ -296,7 +296,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._sent = self._expected = 0             # tasks given out; the number of the next batch to be returned
         self._tasks = {}                            # number -> (worker,) or (worker, data)
         self._active, self._turn, self._outstanding = [True] * self._num_workers, 0, 0
-        self._done_loads = []
         if not first_iter:
             for queue in self._queues:
                 queue.put(worker._ResumeIteration(self._shared_seed))

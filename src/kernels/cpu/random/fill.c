@@ -11,6 +11,7 @@
  * n, the last 16 elements, some of them done already, are made again from 16 new numbers.  In single precision
  * logarithm, sine and cosine are the polynomials of S. Moshier's Cephes library (logf.c, sinf.c), fused wherever the
  * compiler of PyTorch's AVX2 build fuses; their last bits are part of the stream. */
+#include "calls_kernels_cpu_random_fill.h"
 #include "ops/random/fill.h"
 #include "kernels/cpu/random/levels.h"
 

@@ -4,6 +4,7 @@
  * must be decided as there, so the precision of each intermediate matters: it computes partly in the tensor's dtype,
  * partly in double.  Here all is computed in double and `in_dtype` rounds what PyTorch rounds (the result of one
  * operation on float32 or narrower values, rounded to double first, is the same number). */
+#include "calls_kernels_cpu_random_sample.h"
 #include "kernels/cpu/random/levels.h"
 #include "kernels/cpu/random/select.h"
 #include "ops/random/fill.h"
