@@ -2309,6 +2309,10 @@ TD_API td_tensor *td_adaptive_avg_windows(td_tensor *self, int64_t n_output_size
 /* Gradients spread over the windows that were averaged. */
 TD_API td_tensor *td_adaptive_avg_backward(td_tensor *grad, td_tensor *self, int64_t n_output_size,
         const int64_t *output_size);
+/* The gradient of adaptive_avg_pool2d. */
+TD_API td_tensor *td__adaptive_avg_pool2d_backward(td_tensor *grad_output, td_tensor *self);
+/* The gradient of adaptive_avg_pool3d. */
+TD_API td_tensor *td__adaptive_avg_pool3d_backward(td_tensor *grad_output, td_tensor *self);
 /* Elements put where the indices of max_pool2d say, zeros elsewhere. */
 TD_API td_tensor *td_max_unpool2d(td_tensor *self, td_tensor *indices, int64_t n_output_size,
         const int64_t *output_size);

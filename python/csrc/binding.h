@@ -351,7 +351,11 @@ PyObject *td_py_dispatch_query(PyObject *function, PyObject *self, PyObject *arg
 enum { TD_PY_QUERIES_STRIDES = 1, TD_PY_QUERIES_SIZES = 2, TD_PY_QUERIES_DEVICE = 4, TD_PY_QUERIES_LAYOUT = 8,
        TD_PY_QUERIES_SYMBOLS = 16       /* sizes are as made, and shown as what they stand for: cls._symbols(numbers) */
 };
-static inline bool td_py_queries(PyObject *self, int what) { return TD_UNLIKELY(((TensorObject *)self)->queries & what); }
+bool td_py_answers_for_itself(int what);        /* unless no __torch_dispatch__ is to be called now */
+static inline bool td_py_queries(PyObject *self, int what)
+{
+    return TD_UNLIKELY(((TensorObject *)self)->queries & what) && td_py_answers_for_itself(what);
+}
 /* Which metadata a new object's class is queried for, from its constructor's arguments (policy may be NULL or None); -1 with an error. */
 int td_py_queries_of(PyObject *policy, bool device, bool layout);
 /* Attributes of self, or what its class says that they are.  Those that are numbers are -1 with an error; offsets, which may be

@@ -24,6 +24,12 @@ static PyObject *query(PyObject *self, const char *space, const char *name, cons
     return answer;
 }
 
+/* Where no __torch_dispatch__ is to be called, objects are as they were made; symbols stand for numbers everywhere. */
+bool td_py_answers_for_itself(int what)
+{
+    return what == TD_PY_QUERIES_SYMBOLS || !(td_thread_masks().exclude & TD_KEYSET(TD_KEY_PYTHON));
+}
+
 /* An answer that is a number, or -2 with an error; *as_made if the object is as the tensor says. */
 static int64_t number(PyObject *self, const char *name, bool *as_made)
 {
@@ -222,9 +228,21 @@ static int type_of_object(const td_tensor *x)
     PyGILState_Release(state);
     return device.type;
 }
+/* _query_strides(overload, x[, argument]): what x's class says, None where x is as it was made */
+static PyObject *query_strides(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *function, *x, *argument = NULL;
+    if (!PyArg_ParseTuple(args, "OO!|O:_query_strides", &function, &td_py_Tensor, &x, &argument))
+        return NULL;
+    return td_py_queries(x, TD_PY_QUERIES_STRIDES) ? td_py_dispatch_query(function, x, argument) : Py_NewRef(Py_None);
+}
+static PyMethodDef functions[] = {{"_query_strides", query_strides, METH_VARARGS, NULL}, {NULL}};
+
 int td_py_metadata_init(PyObject *module)
 {
-    (void)module;
+    if (PyModule_AddFunctions(module, functions) < 0)
+        return -1;
     td_autocast_set_type_of(type_of_object);
     return 0;
 }

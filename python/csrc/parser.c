@@ -233,12 +233,27 @@ static int to_numbers(const td_arg *a, PyObject *value, td_value *v, Scratch *s)
     return 1;
 }
 
+static bool takes_list(td_value_kind kind)
+{
+    return kind == TD_VALUE_TENSORS || kind == TD_VALUE_INTS || kind == TD_VALUE_FLOATS || kind == TD_VALUE_BOOLS || kind == TD_VALUE_SCALARS;
+}
+/* Operators from outside, whose functions may be annotated with Sequence[int], take any sequence for a list. */
+static bool other_sequence(const Overload *o, td_value_kind kind, PyObject *value)
+{
+    return o->info->space && takes_list(kind) && PySequence_Check(value) && !PyTuple_Check(value) && !PyList_Check(value) &&
+           !PyUnicode_Check(value) && !PyBytes_Check(value) && !td_py_is_tensor(value);
+}
+
 static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
 {
     const td_arg *a = &o->info->arguments[index];
     td_value *v = &s->values[index];
     if (a->kind == TD_VALUE_TENSOR)
         return to_tensor(o, a, value, v, s);
+    if (TD_UNLIKELY(other_sequence(o, a->kind, value))) {
+        TD_PY_AUTO PyObject *list = PySequence_List(value);
+        return list ? convert(o, index, list, s) : -1;
+    }
     if (value == Py_None && (a->optional || (a->has_default && a->default_value.kind == TD_VALUE_NONE))) {
         *v = (td_value){.kind = TD_VALUE_NONE};         /* a list that is absent has no members */
         return 1;

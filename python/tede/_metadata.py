@@ -8,6 +8,8 @@ from tede._overloads import OpOverload, OpOverloadPacket
 
 
 def _strides_like(x, memory_format):
+    if x.dim() != {tede.channels_last: 4, tede.channels_last_3d: 5}.get(memory_format, x.dim()):
+        return False
     return x.stride() == tede.empty_like(x, device="meta", memory_format=memory_format).stride()
 
 
@@ -41,6 +43,7 @@ for _sym, _int in ("", "int"), ("sym_", "SymInt"):
         f"{_sym}numel(Tensor self) -> {_int}": lambda x: x.numel(),
         f"{_sym}storage_offset(Tensor self) -> {_int}": lambda x: x.storage_offset(),
     })
+_GEOMETRY = ("is_non_overlapping_and_dense", "is_strides_like_format")
 _PRIM = {
     "device(Tensor a) -> Device": lambda x: x.device,
     "layout(Tensor a) -> Layout": lambda x: x.layout,
@@ -76,6 +79,17 @@ class MetadataQuery(OpOverload):
         return getattr(key, "name", key) == "CompositeImplicitAutograd"
 
 
+class _GeometryQuery(MetadataQuery):
+    """One that follows from the strides, and that no attribute says: the class is queried here."""
+
+    def query(self, x, /, *args):
+        answer = _C._query_strides(self, x, *args)
+        if answer is not None:
+            return bool(answer)
+        with _C._DisableTorchDispatch():        # as it was made
+            return super().query(x, *args)
+
+
 class _QueryPacket(OpOverloadPacket):
     def __init__(self, namespace, name):
         super().__init__(namespace, name)
@@ -101,7 +115,8 @@ class _QueryPacket(OpOverloadPacket):
 
     def _made_of(self, name, full):
         entry = self._queries.get("" if name == "default" else name)
-        return entry and MetadataQuery(self, full, *entry)
+        made = _GeometryQuery if entry and entry[0].partition("(")[0] in _GEOMETRY else MetadataQuery
+        return entry and made(self, full, *entry)
 
 
 def packet(namespace, name):

@@ -393,7 +393,8 @@ def new(self, *args, **kwargs):
 
 @method
 def type_as(self, other):
-    return self.to(other.dtype)
+    """In other's dtype and on its device."""
+    return self.to(device=other.device, dtype=other.dtype)
 
 
 @method

@@ -117,7 +117,11 @@ def _over(storage, dtype, offset, size, stride):
     untyped = getattr(storage, "_untyped_storage", storage)
     if untyped.device.type == "meta":
         return _C._functions["empty_strided"](tuple(size), tuple(stride), dtype=dtype, device="meta")
-    return _C._tensor_over(untyped, offset, tuple(size), tuple(stride), dtype)
+    x = _C._tensor_over(untyped, offset, tuple(size), tuple(stride), dtype)
+    for mode in reversed(_C._torch_dispatch_stack()):
+        if hasattr(mode, "_of_file"):       # FakeTensorMode, within which what a file has is fake, too
+            return mode._of_file(x)
+    return x
 
 
 def _rebuild_tensor(storage, storage_offset, size, stride):
@@ -261,9 +265,9 @@ def _reduce_tensor(x):
 def reduce_strided(x):
     """(function, arguments) for a tensor whose storage a file has, or has room for."""
     from tede._storage import TypedStorage
-    plain = x.detach()
+    plain = x                               # which no operator reads: a mode that is on has no part in it
     if any(step < 0 for step in plain.stride()):
-        plain = plain.contiguous()          # PyTorch's files can't say it
+        plain = plain.detach().contiguous() # PyTorch's files can't say it
     bits = {name: True for name, is_set in (("conj", plain.is_conj()), ("neg", plain.is_neg())) if is_set}
     metadata = (bits,) if bits else ()
     storage, place = plain.untyped_storage(), (plain.storage_offset(), tuple(plain.size()), plain.stride())

@@ -857,7 +857,11 @@ def _test_faketensor(op, args, kwargs):
 
 
 def _test_aot(op, args, kwargs):
-    """Gradients come out, and with the operands' shapes."""
+    """Results share no memory with operands by the schema, and gradients come out, with the operands' shapes."""
+    if op.namespace != "aten" and any(r.alias_info is not None for r in op._schema.returns):
+        raise RuntimeError(f"Found a custom (non-ATen) operator whose output has alias annotations: {op._schema}. We only support functionalizing "
+                           "operators whose outputs do not have alias annotations: a result that is an operand need not be returned, and one that "
+                           "looks at an operand's memory should be a copy")
     args, kwargs = _copied(args), dict(zip(kwargs, _copied(kwargs.values())))
     wanted = [x for x in _tensors((*args, *kwargs.values())) if x.requires_grad]
     result = op(*args, **kwargs)

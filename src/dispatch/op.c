@@ -250,8 +250,9 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
                 td_fail(TD_E_NOT_IMPLEMENTED, "aten::%s: attempted to run this operator with Meta tensors, but its result's "
                         "shape depends on data; there was no meta kernel registered", op->info.name);
             else if (slot == TD_SLOT_META && op->info.space)
-                td_fail(TD_E_NOT_IMPLEMENTED, "%s::%s: attempted to run this operator with Meta tensors, but there was no fake impl or "
-                        "Meta kernel registered. Give it one by torch.library.register_fake.", space, op->info.name);
+                td_fail(TD_E_NOT_IMPLEMENTED, "%s.%s.%s: attempted to run this operator with Meta tensors, but there was no fake impl or "
+                        "Meta kernel registered. Give it one by torch.library.register_fake.", space, op->info.name,
+                        *op->info.overload ? op->info.overload : "default");
             else
                 td_fail(TD_E_NOT_IMPLEMENTED, "Could not run '%s::%s%s%s' with arguments from the '%s' backend.",
                         space, op->info.name, *op->info.overload ? "." : "", op->info.overload, slot_title(slot, where, sizeof where));

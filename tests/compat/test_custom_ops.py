@@ -105,3 +105,46 @@ def test_a_gradient_made_within_a_devices_kernel_is_found_by_opcheck(lib):
     with pytest.raises(Exception, match="(?i)autograd"):
         lib.library.opcheck(lib.ops.tede_steps.at_the_device.default, (lib.ones(2, requires_grad=True),),
                             test_utils="test_autograd_registration")
+
+
+def test_any_sequence_is_taken_for_a_list(lib):
+    import collections.abc
+
+    class Three(collections.abc.Sequence):
+        def __init__(self, *items):
+            self.items = items
+
+        def __getitem__(self, i):
+            return self.items[i]
+
+        def __len__(self):
+            return len(self.items)
+    library = lib.library.Library("tede_steps", "FRAGMENT")
+    library.define("sequences(Tensor x, int[] sizes, float[] factors, Tensor[] more) -> Tensor")
+    seen = []
+    library.impl("sequences", lambda x, *lists: seen.extend(lists) or x.clone(), "CPU")
+    x = lib.ones(2)
+    lib.ops.tede_steps.sequences(x, Three(1, 2, 3), Three(.5, 2.), Three(x, x))
+    assert seen[:2] == [[1, 2, 3], [.5, 2.]] and [t.tolist() for t in seen[2]] == [[1., 1.]] * 2
+    with pytest.raises((TypeError, RuntimeError)):
+        lib.ops.tede_steps.sequences(x, "123", [], [])
+
+
+def test_opcheck_refuses_a_result_that_looks_at_an_operand(lib):
+    library = lib.library.Library("tede_steps", "FRAGMENT")
+    library.define("returns_its_operand(Tensor(a!) x) -> Tensor(a!)")
+    library.impl("returns_its_operand", lambda x: x.sin_(), "CPU")
+    library.impl("returns_its_operand", lambda x: x, "Meta")
+    with pytest.raises(Exception, match="We only support functionalizing operators whose outputs do not have alias annotations"):
+        lib.library.opcheck(lib.ops.tede_steps.returns_its_operand.default, (lib.ones(2),))
+
+
+def test_an_operator_without_fake_kernel_is_named_with_its_overload(lib):
+    library = lib.library.Library("tede_steps", "FRAGMENT")
+    library.define("only_real(Tensor x) -> Tensor")
+    library.impl("only_real", lambda x: x.clone(), "CPU")
+    with pytest.raises(Exception, match=r"tede_steps\.only_real\.default"):
+        lib.library.opcheck(lib.ops.tede_steps.only_real.default, (lib.ones(2),))
+    cross = import_module(f"{lib.__name__}._subclasses.fake_utils").CrossRefFakeMode
+    with pytest.raises(Exception, match="only_real"), cross():
+        lib.ops.tede_steps.only_real(lib.ones(2))

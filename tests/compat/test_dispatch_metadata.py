@@ -145,3 +145,28 @@ def test_a_wrapper_without_repr_shows_what_its_class_gives(lib):
     assert repr(wrap(lib.arange(6.).reshape(2, 3))) == "Wrapper([[0., 1., 2.],\n         [3., 4., 5.]])"
     assert repr(wrap(lib.tensor(3.5))) == "Wrapper(3.5000)"
     assert repr(wrap(lib.zeros(0, 2))) == "Wrapper([], size=(0, 2))"
+
+
+def test_a_query_within_no_dispatch_finds_what_was_made(lib):
+    from importlib import import_module
+    no_dispatch = import_module(f"{lib.__name__}.utils._mode_utils").no_dispatch
+    calls = []
+
+    class Queried(lib.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            if "stride" in func._opname or func._opname.startswith("is_"):
+                calls.append((str(func), *args[1:]))
+                return None
+            with no_dispatch():
+                return func(*args, **(kwargs or {}))
+    x = lib.Tensor._make_subclass(Queried, lib.randn(2, 2), True, dispatch_sizes_strides_policy="strides")
+    aten = lib.ops.aten
+    assert not aten.is_strides_like_format.default(x, lib.channels_last) and aten.is_non_overlapping_and_dense.default(x)
+    assert calls == [("aten.is_strides_like_format.default", lib.channels_last), ("aten.is_non_overlapping_and_dense.default",)]
+
+
+def test_type_as_goes_to_the_device_that_a_class_says(lib):
+    x = queried(lib, {"prim.device.default": lib.device("meta")}, dispatch_device=True, dtype=lib.float64)
+    y = lib.ones(1).type_as(x)
+    assert (y.device.type, y.dtype) == ("meta", lib.float64)

@@ -320,3 +320,38 @@ def test_a_graph_has_the_operator_that_makes_a_constant(lib, made, operator):
     make_fx = importlib.import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx
     graph = make_fx(lambda x: x + eval(made, {"lib": lib, "x": x}))(lib.ones(2))
     assert operator in {node.target._opname for node in graph.graph.nodes if node.op == "call_function"}
+
+
+def test_what_a_file_has_is_fake_within_the_mode(lib):
+    import io
+    import pickle
+    fake = importlib.import_module(f"{lib.__name__}._subclasses.fake_tensor")
+    file, x, real = io.BytesIO(), lib.nn.Parameter(lib.ones(2, 3)), lib.tensor([0])
+    lib.save({"x": x, "y": x.detach()[1]}, file)
+    with fake.FakeTensorMode():
+        file.seek(0)
+        read = lib.load(file)
+        x, y = read["x"], read["y"]
+        assert isinstance(x, fake.FakeTensor) and isinstance(y, fake.FakeTensor)
+        assert (x.shape, x.device.type, x.requires_grad, y.shape, y.storage_offset()) == ((2, 3), "cpu", True, (3,), 3)
+        assert isinstance(pickle.loads(pickle.dumps(real)), fake.FakeTensor)
+
+
+def test_a_list_of_a_fake_tensors_numbers(lib):
+    shapes = importlib.import_module(f"{lib.__name__}.fx.experimental.symbolic_shapes")
+    fake = importlib.import_module(f"{lib.__name__}._subclasses.fake_tensor")
+    with fake.FakeTensorMode(shape_env=shapes.ShapeEnv()):
+        numbers = lib.rand(3).tolist()
+    assert len(numbers) == 3 and all(isinstance(n, lib.SymFloat) for n in numbers)
+    with fake.FakeTensorMode(), pytest.raises(Exception) as found:
+        lib.rand(2).tolist()
+    assert type(found.value).__name__ == "DataDependentOutputException"
+
+
+def test_the_gradient_of_adaptive_means_lies_as_its_operand(lib):
+    for dims, format in ((2, lib.channels_last), (3, lib.channels_last_3d)):
+        grad, x = lib.rand(2, 3, *[4] * dims), lib.rand(2, 3, *[6] * dims).to(memory_format=format).requires_grad_()
+        pool = getattr(lib.nn.functional, f"adaptive_avg_pool{dims}d")
+        backward = getattr(lib.ops.aten, f"_adaptive_avg_pool{dims}d_backward")
+        pool(x, 4).backward(grad)
+        assert lib.allclose(backward(grad, x.detach()), x.grad)

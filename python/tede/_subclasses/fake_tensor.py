@@ -106,6 +106,10 @@ class FakeTensor(tede.Tensor):
             return text.replace("device='meta', ", "").replace(", device='meta'", "")
         return text.replace("device='meta'", f"device='{self.fake_device}'")
 
+    def tolist(self):
+        """Numbers one by one, as item() has them: of a constant, or made up by the ShapeEnv."""
+        return [x.tolist() for x in self.unbind()] if self.dim() else self.item()
+
     def __reduce_ex__(self, protocol):
         if not tede.serialization.skip_data.materializes:
             return super().__reduce_ex__(protocol)
@@ -367,6 +371,10 @@ class FakeTensorMode(TorchDispatchMode):
             yield
         finally:
             _registry.data_sizes.remove(make)
+
+    def _of_file(self, x):
+        """The fake tensor of one that is read from a file, or from a pickle."""
+        return self.fake_tensor_converter.from_real_tensor(self, x)
 
     def _of_numbers(self, x):
         """The fake tensor of a new one that a program made of its numbers; it knows its value if that is one number."""

@@ -145,6 +145,24 @@ static td_tensor *adaptive_avg(const char *op, const char *kernel, int dims, td_
     return td_adaptive_avg_windows(self, n_output, output);
 }
 
+/* The windows' gradients, as many along each dimension as grad has elements. */
+static td_tensor *adaptive_avg_backward(const char *op, int dims, td_tensor *grad, td_tensor *self)
+{
+    if (check_rank(op, "", self, dims))
+        return NULL;
+    if (grad->ndim != self->ndim)
+        return td_fail(TD_E_RUNTIME, "%s: Expected grad_output to have %d dimensions, as self has, but got %d", op, self->ndim, grad->ndim);
+    return td_adaptive_avg_backward(grad, self, dims, grad->sizes + grad->ndim - dims);
+}
+td_tensor *td_op__adaptive_avg_pool2d_backward(td_tensor *grad, td_tensor *self)
+{
+    return adaptive_avg_backward("_adaptive_avg_pool2d_backward", 2, grad, self);
+}
+td_tensor *td_op__adaptive_avg_pool3d_backward(td_tensor *grad, td_tensor *self)
+{
+    return adaptive_avg_backward("_adaptive_avg_pool3d_backward", 3, grad, self);
+}
+
 td_tensor *td_op_adaptive_avg_pool2d(td_tensor *self, int64_t n_output, const int64_t *output)
 {
     return adaptive_avg("adaptive_avg_pool2d", "adaptive_avg_pool2d", 2, self, n_output, output);
