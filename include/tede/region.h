@@ -42,6 +42,8 @@ TD_API int  td_region_begin_with(const td_region_options *options) TD_MUST_USE;
 /* Compute what is late. -1 with the error of what computes it; the region has ended in either case. */
 TD_API int  td_region_end(void) TD_MUST_USE;
 TD_API bool td_region_on(void);
+/* Whether this thread's last region did all its groups as it will do them again: none was new, being compiled, or measured. */
+TD_API bool td_region_settled(void);
 /* How many bytes of all tensors a part of joined calls takes, and the least that is worth joining; 0: what suits the processor's
  * caches. For measurements and tests. */
 TD_API void td_region_set_slab(size_t bytes, size_t least);

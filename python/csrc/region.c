@@ -1,6 +1,7 @@
 /* Regions (<tede/region.h>), under tede/compiler.py. */
 #include "binding.h"
 #include <tede/region.h>
+#include <time.h>
 
 static PyObject *begin(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
@@ -27,36 +28,205 @@ static void set_context(PyObject *kind, PyObject *value, PyObject *trace)
     PyErr_Restore(later, of, at);
 }
 
-static PyObject *call(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t n)
+/* ---- compiled functions
+ *
+ * Note [Measured calls]
+ * To record and plan takes microseconds, which calls on small tensors don't win back. So calls on arguments of one kind (types, and of tensors the
+ * dtype, rank and size to half a power of two) are measured both ways once they are many, in a region and as they are, and the quicker way stays.
+ * The order is r e e r r e e r: two shapes that alternate meet both. A call counts when nothing of its region is compiled or measured any more.
+ * Functions of which the program says how they are computed (a tier, fullgraph) are always called in a region. */
+enum { KINDS = 32, WARM = 32, RUNS = 8, IN_REGION = 0, AS_IT_IS = 1 };
+
+typedef struct kind_of_call {
+    uint64_t key;               /* 0: none */
+    int      calls, runs;       /* the first ones; and then those that were measured */
+    double   best[2];           /* seconds */
+} kind_of_call;
+
+typedef struct CompiledObject {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject      *function, *compiler, *weakrefs, *dict;
+    int            tier;
+    bool           measures;
+    kind_of_call   kinds[KINDS];
+} CompiledObject;
+
+static uint64_t direct_calls;   /* of all compiled functions: those that measuring let be made as they are */
+
+static double seconds(void)
 {
-    if (n != 5 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]))
-        return PyErr_Format(PyExc_TypeError, "_region_call() takes a function, a tuple, a dict, a tier and a compiler");
-    td_region_options options = {.size = sizeof options, .tier = (int)PyLong_AsLong(args[3])};
-    options.compiler = args[4] == Py_None ? NULL : PyUnicode_AsUTF8(args[4]);
-    if (PyErr_Occurred())
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static uint64_t key_of(PyObject *const *args, Py_ssize_t n)
+{
+    uint64_t key = td_grad_enabled() ? 1 : 2;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        uint64_t word = (uintptr_t)Py_TYPE(args[i]);
+        if (td_py_is_tensor(args[i])) {
+            td_tensor *x = td_py_x(args[i]);
+            const uint64_t numel = 2 * (uint64_t)td_tensor_numel(x) + 2;
+            const int octave = 63 - __builtin_clzll(numel);
+            word += (uint64_t)td_tensor_dtype(x) + ((uint64_t)td_tensor_ndim(x) << 8) + ((uint64_t)td_requires_grad(x) << 16) +
+                    ((2 * (uint64_t)octave + (numel >> (octave - 1) & 1)) << 24);
+        }
+        key = (key ^ word) * 0x9E3779B97F4A7C15u;
+        key ^= key >> 29;
+    }
+    return key ? key : 1;
+}
+
+/* The record of such calls: a new one takes the place of another. */
+static kind_of_call *find_kind(CompiledObject *self, uint64_t key)
+{
+    kind_of_call *k = &self->kinds[key % KINDS];
+    if (k->key != key)
+        *k = (kind_of_call){.key = key};
+    return k;
+}
+
+static int choose(const kind_of_call *k)
+{
+    return k->calls < WARM ? IN_REGION : k->runs < RUNS ? (k->runs + 1) / 2 & 1 : k->best[AS_IT_IS] < k->best[IN_REGION];
+}
+
+static void note(kind_of_call *k, int way, double time)
+{
+    k->best[way] = k->runs < 2 || time < k->best[way] ? time : k->best[way];
+    k->runs++;
+}
+
+static PyObject *call_in_region(CompiledObject *self, PyObject *const *args, size_t flags, PyObject *names)
+{
+    td_region_options options = {.size = sizeof options, .tier = self->tier};
+    if (self->compiler != Py_None && !(options.compiler = PyUnicode_AsUTF8(self->compiler)))
         return NULL;
     if (td_region_begin_with(&options))
         return td_py_raise();
-    PyObject *result = PyObject_Call(args[0], args[1], args[2]), *kind, *value, *trace;
-    PyErr_Fetch(&kind, &value, &trace);
-    const int status = td_region_end();
-    if (status) {
-        Py_CLEAR(result);
-        td_py_raise();
+    PyObject *result = PyObject_Vectorcall(self->function, args, flags, names), *kind, *value, *trace;
+    if (TD_LIKELY(result)) {
+        if (!td_region_end())
+            return result;
+        Py_DECREF(result);
+        return td_py_raise();
     }
-    if (kind && status)
+    PyErr_Fetch(&kind, &value, &trace);
+    if (td_region_end()) {
+        td_py_raise();
         set_context(kind, value, trace);
-    else if (kind)
+    } else {
         PyErr_Restore(kind, value, trace);
+    }
+    return NULL;
+}
+
+static PyObject *call(PyObject *o, PyObject *const *args, size_t flags, PyObject *names)
+{
+    CompiledObject *self = (CompiledObject *)o;
+    if (!self->measures || td_region_on())
+        return call_in_region(self, args, flags, names);
+    const uint64_t key = key_of(args, PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0));
+    kind_of_call *before = find_kind(self, key);
+    const int way = choose(before);
+    const bool measured = before->calls == WARM && before->runs < RUNS;
+    before->calls += before->calls < WARM;
+    const double begin = measured ? seconds() : 0;
+    PyObject *result = way == IN_REGION ? call_in_region(self, args, flags, names) : PyObject_Vectorcall(self->function, args, flags, names);
+    direct_calls += way == AS_IT_IS;
+    /* The record may be another one by now, or have been noted in by a call within this one. */
+    kind_of_call *now = measured ? find_kind(self, key) : NULL;
+    if (now && result && now->calls == WARM && now->runs < RUNS && choose(now) == way && (way == AS_IT_IS || td_region_settled()))
+        note(now, way, seconds() - begin);
     return result;
 }
+
+static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    PyObject *function, *compiler;
+    int tier, always;
+    if (!td_py_no_keywords("Compiled", kw) || !PyArg_ParseTuple(args, "OiOp:Compiled", &function, &tier, &compiler, &always))
+        return NULL;
+    CompiledObject *self = (CompiledObject *)type->tp_alloc(type, 0);
+    if (self) {
+        self->call = call;
+        self->function = Py_NewRef(function), self->compiler = Py_NewRef(compiler);
+        self->tier = tier, self->measures = !tier && !always;
+    }
+    return (PyObject *)self;
+}
+
+static int traverse(PyObject *o, visitproc visit, void *arg)
+{
+    Py_VISIT(((CompiledObject *)o)->function);
+    Py_VISIT(((CompiledObject *)o)->dict);
+    return 0;
+}
+
+static int clear(PyObject *o)
+{
+    Py_CLEAR(((CompiledObject *)o)->dict);      /* the function stays: who is called at the end of a cycle needs it */
+    return 0;
+}
+
+static void dealloc(PyObject *o)
+{
+    CompiledObject *self = (CompiledObject *)o;
+    PyObject_GC_UnTrack(o);
+    if (self->weakrefs)
+        PyObject_ClearWeakRefs(o);
+    Py_XDECREF(self->function);
+    Py_XDECREF(self->compiler);
+    Py_XDECREF(self->dict);
+    Py_TYPE(o)->tp_free(o);
+}
+
+static PyObject *bind(PyObject *o, PyObject *instance, PyObject *Py_UNUSED(type))
+{
+    return instance && instance != Py_None ? PyMethod_New(o, instance) : Py_NewRef(o);
+}
+
+static PyObject *repr(PyObject *o) { return PyUnicode_FromFormat("<compiled %R>", ((CompiledObject *)o)->function); }
+
+/* As functions, by name: copies are the object itself. */
+static PyObject *reduce(PyObject *o, PyObject *Py_UNUSED(none)) { return PyObject_GetAttrString(o, "__qualname__"); }
+
+static PyMethodDef compiled_methods[] = {
+    {"__reduce__", reduce, METH_NOARGS, NULL},
+    {NULL},
+};
+static PyGetSetDef compiled_properties[] = {
+    {.name = "__dict__", .get = PyObject_GenericGetDict, .set = PyObject_GenericSetDict},
+    {NULL},
+};
+static PyTypeObject compiled_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.Compiled",
+    .tp_basicsize = sizeof(CompiledObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(CompiledObject, call),
+    .tp_weaklistoffset = offsetof(CompiledObject, weakrefs),
+    .tp_dictoffset = offsetof(CompiledObject, dict),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = new,
+    .tp_dealloc = dealloc,
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+    .tp_repr = repr,
+    .tp_descr_get = bind,
+    .tp_methods = compiled_methods,
+    .tp_getset = compiled_properties,
+};
+
+/* ---- what regions did */
 
 static PyObject *counts(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
     const td_region_stats s = td_region_counts();
-    return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsK}", "regions", s.regions, "recorded_calls", s.recorded_calls, "dropped_calls", s.dropped_calls, "fused_calls",
+    return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsKsK}", "regions", s.regions, "recorded_calls", s.recorded_calls, "dropped_calls", s.dropped_calls, "fused_calls",
                          s.fused_calls, "early_flushes", s.early_flushes, "plans", s.plans, "compiled_plans", s.compiled_plans, "discarded_plans", s.discarded_plans,
-                         "cache_hits", s.cache_hits, "compiled_groups", s.compiled_groups);
+                         "cache_hits", s.cache_hits, "compiled_groups", s.compiled_groups, "direct_calls", (unsigned long long)direct_calls);
 }
 
 static PyObject *plans(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
@@ -84,11 +254,13 @@ static PyObject *set_slab(PyObject *Py_UNUSED(self), PyObject *args)
 static PyMethodDef methods[] = {
     {"_region_begin", begin, METH_NOARGS, "Record this thread's calls, and do them late."},
     {"_region_end", end, METH_NOARGS, "Do what is late."},
-    {"_region_call", (PyCFunction)(void (*)(void))call, METH_FASTCALL, "(function, args, kwargs, tier, compiler): the function's result, its calls in a region."},
     {"_region_counts", counts, METH_NOARGS, "What regions have recorded since the process began."},
     {"_region_plans", plans, METH_NOARGS, "[(state, source, why, runs, compiled runs)] of each plan."},
     {"_region_set_slab", set_slab, METH_VARARGS, "(bytes, least): what a part of joined calls takes, and what is worth joining; 0, 0: as at first."},
     {NULL},
 };
 
-int td_py_region_init(PyObject *module) { return PyModule_AddFunctions(module, methods); }
+int td_py_region_init(PyObject *module)
+{
+    return PyModule_AddType(module, &compiled_type) ? -1 : PyModule_AddFunctions(module, methods);
+}

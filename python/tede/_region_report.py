@@ -115,7 +115,7 @@ def explain(function, backend=None):
             return _by_graphs(function, backend, args, kwargs)
         watch = Watch()
         with watch:
-            result = _C._region_call(function, args, kwargs, tier, compiler)
+            result = _C.Compiled(function, tier, compiler, True)(*args, **kwargs)
         watch.note()
         return Explanation(watch.parts, result)
     return explained

@@ -278,6 +278,7 @@ static td_native_outcome run_described(td_native_loop *l, td_group *g, td_region
     int state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
     if (state == TD_NATIVE_COLD && (r->tier == 2 || runs >= HOT))
         ask_for(p, l);
+    r->unsettled |= state != TD_NATIVE_GOOD && state != TD_NATIVE_BAD;
     if (state != TD_NATIVE_BUILT && state != TD_NATIVE_GOOD)
         return TD_NATIVE_DECLINED;
     for (int i = 0; i < g->n_storages; i++) {
@@ -292,6 +293,7 @@ static td_native_outcome run_described(td_native_loop *l, td_group *g, td_region
     }
     const bool native = r->tier == 2 || choose(p), measures = p->measured[native] < MEASURED;
     const double begin = measures ? nanoseconds() : 0;
+    r->unsettled |= measures;
     double elements = 1;
     const int status = native ? run_here(l, p) : tier1(g, r);
     for (int d = 0; d < l->ndim; d++)

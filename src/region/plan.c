@@ -12,7 +12,7 @@
 #include "region/plan.h"
 
 /* A slab of all tensors stays in a core's own cache with room to spare; what is in the first cache anyway isn't worth it. */
-enum { SLAB_BYTES = 384 << 10, LEAST_BYTES = 64 << 10, SHORT_ROW = 64 };
+enum { SLAB_BYTES = 384 << 10, LEAST_BYTES = 32 << 10, SHORT_ROW = 64 };
 size_t td_slab_bytes = SLAB_BYTES, td_slab_least = LEAST_BYTES;
 
 void td_region_set_slab(size_t bytes, size_t least)

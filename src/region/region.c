@@ -20,6 +20,7 @@
 #include "tensor/recorded.h"
 
 static _Thread_local td_region *region_now;
+static _Thread_local bool last_settled;
 static td_region_stats stats;
 #define COUNT(field, n) __atomic_fetch_add(&stats.field, (uint64_t)(n), __ATOMIC_RELAXED)
 
@@ -30,6 +31,7 @@ td_region_stats td_region_counts(void)
     return now;
 }
 bool td_region_on(void) { return td_in_region(); }
+bool td_region_settled(void) { return last_settled; }
 
 /* ---- memory */
 
@@ -507,6 +509,7 @@ int td_region_end(void)
     __atomic_sub_fetch(&td_region_threads, 1, __ATOMIC_RELAXED);
     COUNT(regions, 1);
     region_now = NULL;
+    last_settled = !r->unsettled;
     arena_free(&r->arena);
     td_noted_free(&r->noted);
     td_mem_free(r->calls, (size_t)r->room * sizeof *r->calls);

@@ -66,7 +66,7 @@ typedef struct td_region {
     td_noted      noted;                /* storages with memory that the calls read or write */
     int           depth;
     int64_t       n_fused;              /* calls that the flush has done together with others */
-    bool          flushing;
+    bool          flushing, unsettled;  /* unsettled: a group's plan was new, being compiled or measured */
     int           tier;
     char         *compiler;             /* its name, or NULL */
 } td_region;

@@ -6,7 +6,7 @@
 
 td_late_functions td_regions;
 int td_region_threads;
-uint64_t td_region_least = 16384;
+uint64_t td_region_least = 8192;
 
 bool td_operands_wait(const td_tensor *out, int n, td_tensor *const *operands)
 {

@@ -61,11 +61,13 @@ static inline td_loop *loop_of(const td_pointwise *op, int column)
     return TD_LIKELY(isa != TD_ISAS) ? op->rows[isa]->loops[column] : ask_for_loop(op, column);
 }
 
-/* Of the fast path, which computes at once: NULL if an operand is awaited. All loops are looked up each time while there are regions. */
+/* Of the fast path, which computes at once: NULL if an operand is awaited, or the call worth to be recorded. All loops are looked up each time
+ * while there are regions. */
 static td_loop *__attribute__((noinline)) ask_without_late(const td_pointwise *op, int column, td_tensor *const *in)
 {
+    const bool late = td_in_region();
     for (int i = 0; i < op->n_in; i++)
-        if (td_is_awaited(in[i]))
+        if (late ? td_is_worth_recording(in[i]) : td_is_awaited(in[i]))
             return NULL;
     return ask_for_loop(op, column);
 }
