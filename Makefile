@@ -74,6 +74,8 @@ endef
 # code isn't counted, so gcov needn't read it.
 COVERED       := $(BUILD)-coverage
 COVERED_TESTS ?= tests
+# Empty: C lines alone, without what counting Python's costs.
+PYTHON_LINES  ?= --cov=$(COVERED)/package/tede --cov-report=html:$(COVERED)/python --cov-report=term:skip-covered
 coverage: $(VENV)/extra-coverage  ## which lines the tests reach, as pages in build-coverage/; an error below 90 % of the core's C
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(COVERED) --buildtype=plain -Doptimization=0 -Db_coverage=true -Dwheel=true \
 	    -Dtests=true $(if $(wildcard $(COVERED)/meson-info),--reconfigure) > /dev/null
@@ -84,8 +86,7 @@ coverage: $(VENV)/extra-coverage  ## which lines the tests reach, as pages in bu
 	$(BIN)/python tools/run_c_tests.py $(COVERED)/tests/c --fail-allocations
 	PYTHONPATH=$(COVERED)/package $(BIN)/python tools/fuzz_ops.py --here
 	PYTHONPATH=$(COVERED)/package COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not alone" \
-	    -p no:cacheprovider \
-	    --cov=$(COVERED)/package/tede --cov-report=html:$(COVERED)/python --cov-report=term:skip-covered $(COVERED_TESTS) $(PYTEST)
+	    -p no:cacheprovider $(PYTHON_LINES) $(COVERED_TESTS) $(PYTEST)
 	find $(COVERED) -name 'meson-generated_*.gc??' -delete
 	mkdir -p $(COVERED)/c
 	$(BIN)/gcovr -j 2 --root . --object-directory $(COVERED) --filter src/ --filter python/csrc/ --gcov-ignore-parse-errors \
