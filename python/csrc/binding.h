@@ -181,7 +181,6 @@ bool td_py_is_numpy_scalar(PyObject *o);
 PyObject *td_py_numpy_item(PyObject *o);                    /* the Python number in it */
 td_tensor *td_py_from_numpy(PyObject *array);               /* shares memory; warns if that is read-only */
 td_tensor *td_py_read_numpy(PyObject *array);               /* shares memory, to be copied from */
-td_tensor *td_py_from_buffer(PyObject *o);                  /* any buffer of numbers; shares memory */
 td_tensor *td_py_from_dlpack(PyObject *o);
 PyObject  *td_py_numpy(PyObject *self, bool force);
 /* Whether somebody sees all calls on this thread: a mode by its __torch_dispatch__, or a functionalize level. */

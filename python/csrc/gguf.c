@@ -4,27 +4,11 @@
  * _gguf_save(path, names, tensors, types, keys, values) writes values that Python has encoded. */
 #include "binding.h"
 #include <tede/gguf.h>
-
-typedef struct { PyObject_HEAD td_gguf *file; } FileObject;
-static PyTypeObject file_type;
-
-static td_gguf *file_of(PyObject *self) { return ((FileObject *)self)->file; }
-
-/* Takes over `file`. */
-static PyObject *wrap(td_gguf *file)
-{
-    FileObject *self = file ? PyObject_New(FileObject, &file_type) : td_py_raise();
-    if (self)
-        self->file = file;
-    else
-        td_gguf_release(file);
-    return (PyObject *)self;
-}
-static void file_dealloc(PyObject *self)
-{
-    td_gguf_release(file_of(self));
-    PyObject_Free(self);
-}
+#define FORMAT_STRUCT td_gguf
+#define FORMAT(name)  td_gguf_##name
+#define TYPE_OF       td_gguf_type
+#define WRITER        "gguf"
+#include "tensor_file.h"
 
 /* ---- values */
 
@@ -87,40 +71,6 @@ static PyObject *dict_of(PyObject *self, PyObject *(*made)(const td_gguf_value *
 static PyObject *metadata(PyObject *self, PyObject *unused) { return (void)unused, dict_of(self, value_of); }
 static PyObject *metadata_kinds(PyObject *self, PyObject *unused) { return (void)unused, dict_of(self, kind_of); }
 
-/* ---- tensors */
-
-static PyObject *names(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    td_gguf *f = file_of(self);
-    PyObject *list = PyList_New((Py_ssize_t)td_gguf_count(f));
-    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
-        PyObject *name = PyUnicode_FromString(td_gguf_name(f, i));
-        if (!name)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, i, name);
-    }
-    return list;
-}
-
-/* The index of a tensor by name; -1 with KeyError. */
-static int64_t find(PyObject *self, PyObject *name)
-{
-    const char *text = PyUnicode_AsUTF8(name);
-    int64_t i = text ? td_gguf_find(file_of(self), text) : -1;
-    if (text && i < 0)
-        PyErr_SetObject(PyExc_KeyError, name);
-    return i;
-}
-static PyObject *get(PyObject *self, PyObject *name)
-{
-    int64_t i = find(self, name);
-    if (i < 0)
-        return NULL;
-    td_tensor *x = td_gguf_at(file_of(self), i);
-    return x ? td_py_wrap(x) : td_py_raise();
-}
 static PyObject *blocks(PyObject *self, PyObject *name)
 {
     int64_t i = find(self, name);
@@ -129,17 +79,6 @@ static PyObject *blocks(PyObject *self, PyObject *name)
     td_tensor *x = td_gguf_blocks(file_of(self), i);
     return x ? td_py_wrap(x) : td_py_raise();
 }
-static PyObject *type_of(PyObject *self, PyObject *name)
-{
-    int64_t i = find(self, name);
-    return i < 0 ? NULL : PyUnicode_FromString(td_gguf_type(file_of(self), i));
-}
-static PyObject *shape(PyObject *self, PyObject *name)
-{
-    int64_t i = find(self, name);
-    return i < 0 ? NULL : td_py_size(td_gguf_ndim(file_of(self), i), td_gguf_sizes(file_of(self), i));
-}
-
 static PyMethodDef file_methods[] = {
     {"names", names, METH_NOARGS, "The tensors' names, in the order of the file."},
     {"metadata", metadata, METH_NOARGS, "The metadata, as a dict."},
@@ -156,55 +95,7 @@ static PyTypeObject file_type = {
     .tp_methods = file_methods,
 };
 
-/* ---- opening */
-
-static PyObject *open_file(PyObject *m, PyObject *o)
-{
-    (void)m;
-    PyObject *path;
-    if (!PyUnicode_FSConverter(o, &path))
-        return NULL;
-    td_gguf *f;
-    Py_BEGIN_ALLOW_THREADS
-    f = td_gguf_open(PyBytes_AS_STRING(path));
-    Py_END_ALLOW_THREADS
-    Py_DECREF(path);
-    return wrap(f);
-}
-
-static void drop_storage(void *storage) { td_storage_release(storage); }
-
-/* Over a copy: bytes don't change, tensors may. */
-static PyObject *parse_bytes(PyObject *m, PyObject *o)
-{
-    (void)m;
-    Py_buffer bytes;
-    if (PyObject_GetBuffer(o, &bytes, PyBUF_SIMPLE) < 0)
-        return NULL;
-    td_storage *copy = td_storage_new((td_device){TD_CPU, -1}, (size_t)bytes.len);
-    td_gguf *f = NULL;
-    if (copy) {
-        memcpy(td_storage_data(copy), bytes.buf, (size_t)bytes.len);
-        f = td_gguf_parse(td_storage_data(copy), (size_t)bytes.len, drop_storage, copy);
-        if (!f)
-            td_storage_release(copy);
-    }
-    PyBuffer_Release(&bytes);
-    return wrap(f);
-}
-
 /* ---- writing */
-
-static const char *text_of(PyObject *o, const char *what)
-{
-    if (!PyUnicode_Check(o))
-        return PyErr_Format(PyExc_TypeError, "gguf: a %s must be a str, not %s", what, Py_TYPE(o)->tp_name), NULL;
-    Py_ssize_t length;
-    const char *text = PyUnicode_AsUTF8AndSize(o, &length);
-    if (text && strlen(text) != (size_t)length)
-        return PyErr_Format(PyExc_ValueError, "gguf: NUL characters can't be in a %s: %R", what, o), NULL;
-    return text;
-}
 
 /* A value from (kind, element, count, bytes). */
 static int value_from(PyObject *o, td_gguf_value *v)
