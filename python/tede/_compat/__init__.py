@@ -9,6 +9,7 @@ import sys
 from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from itertools import product
 
 __path__ = []       # the files beside this one are modules of tede; found here as well, they would be loaded twice
 
@@ -62,12 +63,13 @@ def _read():
         front, _, words = line.partition(" : ")
         kind, *names = front.split()
         if names and names[0] == "=":
-            for name in names[1:]:
+            for name, inner in product(names[1:], words.split() or [""]):
+                name, ours = name.replace("*", inner), kind.replace("*", inner)
                 theirs, _, last = name.rpartition(".")
                 if last.lstrip("_")[0].isupper():
-                    CLASSES[f"tede.{kind}", last] = f"torch.{theirs}"
+                    CLASSES[f"tede.{ours}", last] = f"torch.{theirs}"
                     name = theirs
-                MODULES[name] = kind
+                MODULES[name] = ours
         else:
             for section in sections:
                 section.add(kind, names, words)
