@@ -84,3 +84,17 @@ def test_what_is_left_of_a_matrix_that_is_not_positive_definite(lib, dtype):
     upper, failed = lib.linalg.cholesky_ex(lib.stack([lib.eye(4, dtype=x.dtype), x]), upper=True)
     assert failed.tolist() == [0, 2]
     assert upper[1].tolist() == [[2, -.75, -.75, .5], [0, -2.5625, 1, 0], [0, 0, 4, 2], [0, 0, 0, 5]] and lib.equal(upper[0], lib.eye(4, dtype=x.dtype))
+
+
+@pytest.mark.parametrize("equation, text", [("a.,b", "found '.' for operand 0 that is not part of any ellipsis"), ("a,b.", "found '.' for operand 1 that is not"),
+                                            ("...a...,b", "for operand 0 for which an ellipsis was already found"),
+                                            ("a,b->..", r"for output that is not part of any ellipsis \(...\)"),
+                                            ("a,b->......", r"for output but an ellipsis \(...\) was already found")])
+def test_einsum_says_in_which_operand_a_dot_is_wrong(lib, equation, text):
+    with pytest.raises(RuntimeError, match=text):
+        lib.einsum(equation, lib.ones(2), lib.ones(2))
+
+
+def test_a_complex_rcond_is_called_rcond(lib):
+    with pytest.raises(RuntimeError, match="rcond tensor of complex type is not supported"):
+        lib.linalg.pinv(lib.ones(2, 2), rcond=lib.tensor(1j))

@@ -20,10 +20,18 @@ static char letter(int label)
     return (char)(label < 26 ? 'A' + label : 'a' + label - 26);
 }
 
-/* One operand's (or the result's) part of the equation, up to ',', '-' or the end.
+static const char *fail_dot(int operand, bool dots)
+{
+    if (operand < 0)
+        return td_fail(TD_E_RUNTIME, "einsum(): found '.' for output %s", dots ? "but an ellipsis (...) was already found"
+                                                                               : "that is not part of any ellipsis (...)");
+    return td_fail(TD_E_RUNTIME, "einsum(): found '.' for operand %d %s", operand, dots ? "for which an ellipsis was already found"
+                                                                                        : "that is not part of any ellipsis");
+}
+/* One operand's part of the equation, or, with operand -1, the result's, up to ',', '-' or the end.
  * Returns where it stopped; NULL with an error. A letter may stand for several dimensions of one operand (its
  * diagonal), an ellipsis stands once for those without a letter. */
-static const char *parse(const char *start, const char *at, subscripts *s)
+static const char *parse(const char *start, const char *at, int operand, subscripts *s)
 {
     bool dots = false;
     s->n = 0;
@@ -36,10 +44,7 @@ static const char *parse(const char *start, const char *at, subscripts *s)
             return td_fail(TD_E_RUNTIME, "einsum(): more than %d subscripts for one operand", TD_MAX_DIMS);
         if (*at == '.') {
             if (dots || at[1] != '.' || at[2] != '.')
-                return td_fail(TD_E_RUNTIME,
-                               dots ? "einsum(): found '.' at index %d in the equation that is not part of any "
-                               "ellipsis" : "einsum(): found '.' at index %d in the equation that is not part of any ellipsis",
-                               (int)(at - start));
+                return fail_dot(operand, dots);
             dots = true, at += 2;
             s->labels[s->n++] = ELLIPSIS;
         } else if ((*at | 32) >= 'a' && (*at | 32) <= 'z') {       /* not isalpha: a locale may have more letters */
@@ -303,7 +308,7 @@ td_tensor *td_op_einsum(const char *equation, int64_t n_tensors, td_tensor *cons
     for (;;) {
         if (count >= n_tensors)
             return td_fail(TD_E_RUNTIME, "einsum(): fewer operands were provided than specified in the equation");
-        if (!(at = parse(start, at, &subs[count])))
+        if (!(at = parse(start, at, count, &subs[count])))
             return NULL;
         count++;
         if (*at != ',')
@@ -317,7 +322,7 @@ td_tensor *td_op_einsum(const char *equation, int64_t n_tensors, td_tensor *cons
         if (at[1] != '>')
             return td_fail(TD_E_RUNTIME, "einsum(): invalid subscript given at index %d in the equation string, subscripts must be "
                            "in [a-zA-Z]", (int)(at - start));
-        if (!(at = parse(start, at + 2, &result)))
+        if (!(at = parse(start, at + 2, -1, &result)))
             return NULL;
         if (*at)
             return td_fail(TD_E_RUNTIME, "einsum(): invalid subscript given at index %d in the equation string, subscripts must be "

@@ -536,6 +536,9 @@ td_tensor *td_op_linalg_pinv(td_tensor *self, double rcond, bool hermitian)
 }
 td_tensor *td_op_linalg_pinv_rcond_tensor(td_tensor *self, td_tensor *rcond, bool hermitian)
 {
+    if (td_is_complex(rcond))
+        return td_fail(TD_E_RUNTIME, "torch.linalg.pinv: rcond tensor of complex type is not supported. Got %s",
+                       td_dtype_title((td_dtype)rcond->dtype));
     LET(zero) = number_tensor(&(double){0}, self);
     return td_linalg_pinv_atol_rtol_tensor(self, zero, rcond, hermitian);
 }
