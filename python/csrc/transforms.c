@@ -128,8 +128,8 @@ static PyObject *unpack_dual(PyObject *m, PyObject *x)
     if (!td_py_is_tensor(x))
         return PyErr_Format(PyExc_TypeError, "unpack_dual(): a Tensor is needed, not %s", Py_TYPE(x)->tp_name);
     td_tensor *tangent = td_tangent(td_py_x(x));
-    if (!tangent)
-        return Py_BuildValue("(OO)", x, Py_None);
+    if (!tangent)           /* none, or an error on the way to a view's */
+        return td_error_code() != TD_OK ? td_py_raise() : Py_BuildValue("(OO)", x, Py_None);
     td_tensor *primal = td_primal(td_py_x(x));
     PyObject *p = primal ? td_py_wrap(primal) : td_py_raise();
     return p ? Py_BuildValue("(NN)", p, td_py_wrap(td_tensor_retain(tangent))) : NULL;
@@ -150,7 +150,7 @@ static PyObject *tangent_of(PyObject *m, PyObject *x)
     (void)m;
     td_tensor *tangent = td_py_is_tensor(x) ? td_tangent(td_py_x(x)) : NULL;
     if (!tangent)
-        Py_RETURN_NONE;
+        return td_error_code() != TD_OK ? td_py_raise() : Py_NewRef(Py_None);
     return td_py_wrap(td_tensor_retain(tangent));
 }
 

@@ -414,11 +414,13 @@ static int take_over(td_tensor *self, td_tensor *t)
             return -1;
     } else if (!td_tangent(self)) {
         TD_AUTO td_tensor *fit = fitted(self, t);
-        TD_AUTO td_tensor *copy = !fit || fit->extra || self->extra ? td_clone(fit)
-                                  : fit->flags & TD_FLAG_PYTHON     /* of its class */
+        bool wrapped = fit && (fit->extra || self->extra);
+        bool cloned = wrapped && td_same_sizes(fit->ndim, fit->strides, self->ndim, self->strides);
+        TD_AUTO td_tensor *copy = !fit || cloned ? td_clone(fit)
+                                  : wrapped || fit->flags & TD_FLAG_PYTHON  /* of its batch, of its class */
                                       ? td_new_empty_strided(fit, self->ndim, self->sizes, self->ndim, self->strides, TD_DTYPE_NONE, TD_DEVICE_NONE)
                                       : td_empty_strided(self->ndim, self->sizes, self->ndim, self->strides, (td_dtype)fit->dtype, fit->device);
-        if (!copy || (!fit->extra && !self->extra && td_copy_(copy, fit) != 0))
+        if (!copy || (!cloned && td_copy_(copy, fit) != 0))
             return -1;
         td_dual_by_write(self);
         return td_set_tangent(self, copy);

@@ -138,6 +138,26 @@ def test_the_variance_of_nothing_has_a_tangent_of_zero(lib):
     assert value.isnan().all() and tangent.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("dims", [(0, 0), (0, 1), (1, 2), (2, 1), (1, None)])
+def test_a_view_has_the_tangent_that_a_write_gives_its_base_wherever_the_batch_is(lib, dims):
+    func = importlib.import_module(lib.__name__ + ".func")
+
+    def written(x, y):
+        x = x.clone()
+        view = x[0]
+        x.copy_(y)
+        return view, x
+
+    def along(x, y, t):
+        return func.jvp(lambda y: written(x, y), (y,), (t,))[1]
+    x, y, t = lib.randn(3, 2, 6), lib.randn(3, 2, 6), lib.randn(3, 2, 6)
+    if dims[1] is None:
+        y, t = y[0], t[0]
+    moved = [x.movedim(0, dims[0]).contiguous(), *(v if dims[1] is None else v.movedim(0, dims[1]).contiguous() for v in (y, t))]
+    of_view, of_all = func.vmap(along, in_dims=(dims[0], dims[1], dims[1]))(*moved)
+    assert lib.equal(of_all, t.expand(3, 2, 6)) and lib.equal(of_view, of_all[:, 0])
+
+
 def test_a_view_taken_before_its_base_became_dual_has_its_tangent_in_levels(lib):
     x = lib.tensor([3., 4., 5.])
 
