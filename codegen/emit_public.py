@@ -141,8 +141,9 @@ def operators_page(families, root):
 
 
 def splits(families):
-    """How calls on DTensors are split among processes: `splits` of the entries that have it, as a Python module."""
-    return table(families, 'splits', "how an operator's calls are split among processes")
+    """How calls on DTensors are split among processes: `splits` of the entries that have it, and `each` of operators on lists, as a Python module."""
+    said = table(families, 'splits', "how an operator's calls are split among processes")
+    return said + table(families, 'each', '').partition('\n')[2]
 
 
 def onnx(families):

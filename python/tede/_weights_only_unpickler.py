@@ -6,6 +6,7 @@ arguments first. What a program adds with add_safe_globals() counts too. Broken 
 """
 import pickle as _pickle
 import struct
+import sys
 import warnings
 from collections import Counter, OrderedDict
 from pickle import UnpicklingError
@@ -148,6 +149,8 @@ def _find(module, name):
     user = _user_globals()
     if path in user:
         return user[path]
+    if module.startswith("torch.distributed.tensor") and "tede.distributed.tensor" not in sys.modules:
+        raise UnpicklingError("``torch.distributed.tensor`` must be imported to load DTensors")
     if path.startswith("builtins."):
         path = path[len("builtins."):]
     raise UnpicklingError(

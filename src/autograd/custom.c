@@ -241,8 +241,8 @@ int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *
         else {
             td_tensor *x = outputs[i];
             status = td_set_gradient_edge(x, node, i);
-            if (status == 0 && x->base)
-                x->flags &= (uint16_t)~(TD_FLAG_NO_GRAD_VIEW | TD_FLAG_INFERENCE_VIEW);
+            if (status == 0)                /* it may have been made as a leaf */
+                x->flags &= (uint16_t)~(TD_FLAG_REQUIRES_GRAD | (x->base ? TD_FLAG_NO_GRAD_VIEW | TD_FLAG_INFERENCE_VIEW : 0));
         }
         if (status == 0 && outputs[i]->base && !(dirty && is_operand)) {
             td_autograd_meta *meta = td_autograd_meta_of(outputs[i]);

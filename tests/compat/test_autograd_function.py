@@ -511,3 +511,20 @@ def test_the_first_gradient_with_a_graph_is_a_copy(lib):
     assert x.grad.grad_fn.name().endswith("CopyBackwards") and x.grad.grad_fn.next_functions[0][0] is None
     assert lib.autograd.grad(x.grad.sum(), x)[0].tolist() == [2, 2, 2]
     x.grad = None           # whose graph has x in it
+
+
+def test_an_output_made_as_a_leaf_can_be_written(lib):
+    class AsLeaf(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.detach().clone().requires_grad_()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    x = lib.ones(3, requires_grad=True)
+    y = AsLeaf.apply(x)
+    y.mul_(3)
+    y.sum().backward()
+    assert x.grad.tolist() == [3., 3., 3.]

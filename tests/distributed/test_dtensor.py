@@ -1,4 +1,5 @@
 """DTensors: what goes in comes out, operators give what they give of whole tensors, and so do gradients."""
+import io
 from importlib import import_module
 
 import pytest
@@ -127,3 +128,83 @@ def unknown(lib, rank, size):
 
 def test_what_cant_be_split_is_refused():
     assert ranks.run(unknown, 2, "tede") == ["refused"] * 2
+
+
+def counted(lib, rank, size):
+    """What CommDebugMode sees."""
+    T, F = _parts(lib)
+    debug = import_module(f"{lib.__name__}.distributed.tensor.debug")
+    parallel = import_module(f"{lib.__name__}.distributed.tensor.parallel")
+    m, mode, c = T.init_device_mesh("cpu", (size,)), debug.CommDebugMode(), lib.ops.c10d_functional
+    x, found = T.distribute_tensor(lib.ones(4, 4, requires_grad=True), m, [T.Shard(0)]), {}
+    with mode:
+        whole = x.redistribute(placements=[T.Replicate()])
+    found["gathered"] = [mode.get_comm_counts()[c.all_gather_into_tensor], mode.get_total_counts()]
+    with mode:
+        whole.to_local(grad_placements=[T.Partial()]).sum().backward()
+    found["scattered"] = [mode.get_comm_counts()[c.reduce_scatter_tensor], mode.get_total_counts()]
+    net = lib.nn.Sequential(lib.nn.Linear(4, 8), lib.nn.ReLU(), lib.nn.Linear(8, 4))
+    net = parallel.parallelize_module(net, m, {"0": parallel.ColwiseParallel(), "2": parallel.RowwiseParallel()})
+    with mode:
+        net(lib.ones(2, 4, requires_grad=True)).sum().backward()
+    counts = mode.comm_module_counts
+    found["modules"] = [counts[name]["forward"][c.all_reduce] for name in ("Global", "Sequential", "Sequential.2")]
+    found["backward"] = [counts["Global"]["backward"][c.all_reduce], mode.get_total_counts()]
+    found["sharding"] = {name: str(placed) for name, placed in mode.get_sharding_info().items()}
+    table = mode.generate_comm_debug_tracing_table(0)
+    found["table"] = [word in table for word in ("Sequential.2", "FORWARD PASS", "all_reduce")]
+    return found
+
+
+def test_collectives_are_counted(library):
+    first, second = ranks.run(counted, 2, library)
+    assert first == second and first["gathered"] == first["scattered"] == [1, 1] and first["modules"] == [1, 1, 1] and first["backward"] == [1, 2]
+    assert first["sharding"] == {"Sequential.0.weight": "(Shard(dim=0),)", "Sequential.0.bias": "(Shard(dim=0),)", "Sequential.2.weight": "(Shard(dim=1),)",
+                                 "Sequential.2.bias": "(Replicate(),)"}
+    assert all(first["table"])
+
+
+def further(lib, rank, size):
+    """Plain operands, lists, tensors made of others, local functions, checks, checkpoints and meshes that a rank is outside of."""
+    T, F = _parts(lib)
+    experimental = import_module(f"{lib.__name__}.distributed.tensor.experimental")
+    older = import_module(f"{lib.__name__}.distributed._tensor.placement_types")
+    functional = import_module(f"{lib.__name__}.distributed._functional_collectives")
+    m, found = T.init_device_mesh("cpu", (size,)), {}
+    x = T.DTensor.from_local(lib.ones(2, 3) * (rank + 1), m, [older.Shard(-2)])
+    found["older"] = [older.Shard is T.Shard, older.DTensorSpec is type(x._spec), x.placements[0].dim]
+    with experimental.implicit_replication():
+        found["implicit"] = (lib.ones(3) + x).to_local().tolist()
+    found["one"] = (lib.tensor([2.]) * x).to_local().tolist()
+    lib._foreach_mul_([x], 2.)
+    found["lists"] = [[n.full_tensor().item() for n in lib._foreach_norm([x])], x.to_local().tolist()]
+    like = x.new_empty_strided((2 * size, 3), (1, 2 * size))
+    found["strided"] = list(like.shape), list(like.stride()), list(like.full_tensor().shape)
+    doubled = experimental.local_map(lambda n, a: a * n, out_placements=[T.Shard(0)], in_placements=(None, [T.Shard(0)]))
+    found["local_map"] = doubled(2, x).to_local().tolist()
+    with pytest.raises(ValueError, match="redistribute_inputs=True"):
+        doubled(2, x.redistribute(placements=[T.Replicate()]))
+    with pytest.raises(ValueError, match="Inconsistent tensor metadata"):
+        T.DTensor.from_local(lib.ones(2, 3, dtype=lib.float64 if rank else lib.float32), m, [T.Shard(0)], run_check=True)
+    later = x.redistribute(placements=[T.Replicate()], async_op=True).to_local()
+    found["later"] = [type(later) is functional.AsyncCollectiveTensor, later.sum().item()]
+    leaf = lib.zeros(2, 3, requires_grad=True)
+    written = T.DTensor.from_local(leaf, m, [T.Shard(0)])
+    written.fill_(5.)
+    found["written"] = written.to_local().tolist()
+    buffer = io.BytesIO()
+    lib.save(x, buffer)
+    buffer.seek(0)
+    found["saved"] = lib.load(buffer, weights_only=True).to_local().tolist()
+    part = T.DTensor.from_local(lib.ones(2, 2), T.DeviceMesh("cpu", [1]), [T.Shard(0)])
+    found["outside"] = [list((part + 1).to_local().shape), part.sum().to_local().item(), part.equal(part)]
+    return found
+
+
+def test_plain_operands_lists_and_checks(library):
+    first, second = ranks.run(further, 2, library)
+    assert first["older"] == [True, True, 0] and first["implicit"] == [[2.] * 3] * 2 and second["implicit"] == [[3.] * 3] * 2
+    assert first["one"] == [[2.] * 3] * 2 and first["lists"][1] == [[2.] * 3] * 2 and first["lists"][0] == [pytest.approx(120 ** 0.5)]
+    assert first["strided"] == ([4, 3], [1, 4], [4, 3]) and first["local_map"] == [[4.] * 3] * 2
+    assert first["later"] == [True, 36.] and first["written"] == [[5.] * 3] * 2 and second["saved"] == [[4.] * 3] * 2
+    assert first["outside"] == [[0], 0., True] and second["outside"] == [[2, 2], 4., True]

@@ -419,6 +419,34 @@ def permute_tensor(self, src_dst, group, tag=""):
     return all_to_all_single(self.reshape(-1), outputs, inputs, group, tag).view(self.shape)
 
 
+# ---- operators of the older namespace, which name a group by its ranks ------------------------------------------------
+
+_older = library.Library("c10d_functional", "DEF")
+
+
+def _define_older(schema, function, *kept):
+    """An operator that calls `function`; its last arguments (tag, ranks, group_size) say which group."""
+    def call(*args):
+        *values, tag, ranks, size = args
+        return function(*values, *kept, c10d._find_or_create_pg_by_ranks_and_tag(tag, ranks, size))
+    _older.define(schema)
+    _older.impl(schema.partition("(")[0], call, "CompositeImplicitAutograd")
+
+
+_GROUP = "str tag, int[] ranks, int group_size"
+_define_older(f"broadcast(Tensor self, int src, {_GROUP}) -> Tensor", broadcast)
+_define_older(f"all_reduce(Tensor self, str reduceOp, {_GROUP}) -> Tensor", all_reduce)
+_define_older(f"all_reduce_coalesced(Tensor[] self, str reduceOp, {_GROUP}) -> Tensor[]", all_reduce_coalesced)
+_define_older(f"all_gather_into_tensor(Tensor shard, {_GROUP}) -> Tensor", all_gather_tensor, 0)
+_define_older(f"all_gather_into_tensor_coalesced(Tensor[] input, {_GROUP}) -> Tensor[]", all_gather_into_tensor_coalesced)
+_define_older(f"reduce_scatter_tensor(Tensor input, str reduceOp, {_GROUP}) -> Tensor", reduce_scatter_tensor, 0)
+_define_older(f"reduce_scatter_tensor_coalesced(Tensor[] inputs, str reduceOp, {_GROUP}) -> Tensor[]",
+              lambda inputs, op, group: reduce_scatter_tensor_coalesced(inputs, op, [0] * len(inputs), group))
+_define_older(f"all_to_all_single(Tensor input, SymInt[]? output_split_sizes, SymInt[]? input_split_sizes, {_GROUP}) -> Tensor", all_to_all_single)
+_older.define("wait_tensor(Tensor self) -> Tensor")
+_older.impl("wait_tensor", wait_tensor, "CompositeImplicitAutograd")
+
+
 @contextlib.contextmanager
 def allow_inflight_collective_as_graph_input_ctx(value=True):
     """Accepted for compatibility: graphs take what is passed."""

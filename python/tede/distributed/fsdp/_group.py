@@ -10,7 +10,7 @@ from tede import nn
 from tede.distributed.tensor import DTensor, Replicate, Shard
 from tede.distributed.tensor import _collectives as comm
 from tede.distributed.tensor._made import made
-from tede.distributed.tensor._spec import DTensorSpec, TensorMeta, contiguous_stride
+from tede.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta, contiguous_stride
 
 
 class Parameter:

@@ -6,13 +6,16 @@ import copy
 import warnings
 
 import tede
+import tede.distributed as dist
 from tede import Tensor
 from tede.distributed.device_mesh import _mesh_resources
 from tede.distributed.tensor import _collectives as comm
+from tede.distributed.tensor import _dispatch
 from tede.distributed.tensor._dispatch import dispatch
 from tede.distributed.tensor._made import classes, made
 from tede.distributed.tensor._redistribute import Redistribute, redistribute_local
-from tede.distributed.tensor._spec import DTensorSpec, TensorMeta, contiguous_stride, normalized
+from tede.distributed.tensor._utils import compute_global_tensor_info
+from tede.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta, contiguous_stride, normalized
 from tede.distributed.tensor.placement_types import Replicate, Shard
 
 __all__ = ["DTensor", "distribute_tensor", "distribute_module", "ones", "empty", "full", "rand", "randn", "zeros"]
@@ -21,13 +24,13 @@ _disabled = tede._C.DisableTorchFunctionSubclass
 
 
 def _mixed(func, args):
-    """The plain tensor that a function gets together with DTensors; numbers may be plain."""
+    """The plain tensor that a function gets together with DTensors; those of one element may be plain."""
     for x in args:
         if isinstance(x, (list, tuple)):
             found = _mixed(func, x)
             if found is not None:
                 return found
-        elif isinstance(x, Tensor) and not isinstance(x, DTensor) and x.ndim and type(x) in (Tensor, tede.nn.Parameter):
+        elif isinstance(x, Tensor) and not isinstance(x, DTensor) and x.numel() != 1 and type(x) in (Tensor, tede.nn.Parameter):
             return x
     return None
 
@@ -37,6 +40,9 @@ class DTensor(Tensor):
 
     @staticmethod
     def __new__(cls, local_tensor, spec, *, requires_grad):
+        if local_tensor.requires_grad and not requires_grad:
+            warnings.warn("To construct DTensor from torch.Tensor, it's recommended to use local_tensor.detach() and make requires_grad consistent.",
+                          stacklevel=2)
         return made(local_tensor, spec, requires_grad)
 
     def __init__(self, *args, **kwargs):
@@ -49,7 +55,7 @@ class DTensor(Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if getattr(func, "__name__", "") != "__set__":
+        if not _dispatch.implicit and getattr(func, "__name__", "") != "__set__":
             plain = _mixed(func, (*args, *kwargs.values()))
             if plain is not None:
                 raise RuntimeError(f"{getattr(func, '__name__', func)}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to "
@@ -107,7 +113,7 @@ class DTensor(Tensor):
         for now, to in zip(self._spec.placements, placements):
             if to.is_partial() and now != to:
                 raise RuntimeError("Can not redistribute to Partial, redistributing to Partial is for internal use only!")
-        return Redistribute.apply(self, mesh, placements, forward_dtype, backward_dtype)
+        return Redistribute.apply(self, mesh, placements, async_op, forward_dtype, backward_dtype)
 
     def full_tensor(self, *, grad_placements=None):
         """The whole, as a tensor of its own on each rank."""
@@ -138,26 +144,32 @@ def _rebuilt(local, mesh, placements, shape, stride, requires_grad, parameter):
     return tede.nn.Parameter(x, requires_grad) if parameter else x
 
 
+def _same_everywhere(local, mesh, given):
+    """Raise where ranks have tensors of another kind, or of other sizes if the whole's follows from them."""
+    mine = (local.dtype, local.requires_grad) + (() if given else (tuple(local.shape), tuple(local.stride())))
+    for i in range(mesh.ndim):
+        found = [None] * mesh.size(i)
+        dist.all_gather_object(found, mine, group=mesh.get_group(i))
+        if any(other != mine for other in found):
+            what = "" if given else "(including shape and stride) "
+            raise ValueError(f"Inconsistent tensor metadata {what}across ranks: {dict(zip(dist.get_process_group_ranks(mesh.get_group(i)), found))}")
+
+
 class _FromLocal(tede.autograd.Function):
     @staticmethod
     def forward(ctx, local, mesh, placements, run_check, shape, stride):
-        ctx.place = mesh, placements
-        if shape is None:
-            shape = list(local.shape)
-            steps = list(local.stride())
-            for i, p in enumerate(placements):
-                if p.is_shard():
-                    for d in range(len(steps)):
-                        if d != p.dim and steps[d] >= steps[p.dim] and shape[p.dim]:
-                            steps[d] *= mesh.size(i)
-                    shape[p.dim] *= mesh.size(i)
-            stride = steps
-        if run_check and mesh.get_coordinate() is not None:
+        ctx.place, given = (mesh, placements), shape is not None
+        if not given:
+            shape, stride = compute_global_tensor_info(local, mesh, placements)
+        if mesh.get_coordinate() is None:
+            local = local.new_empty((0,), requires_grad=local.requires_grad)
+        elif run_check:
+            _same_everywhere(local, mesh, given)
             for i, p in enumerate(placements):
                 if p.is_replicate():
                     local = comm.broadcast(local, mesh, i)
         spec = DTensorSpec(mesh, placements, TensorMeta(tuple(shape), tuple(stride), local.dtype))
-        return made(local.view_as(local), spec, local.requires_grad)
+        return made(local.detach(), spec, local.requires_grad)
 
     @staticmethod
     def backward(ctx, grad):
@@ -183,10 +195,10 @@ class _ToLocal(tede.autograd.Function):
 def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_rank=0):
     """A tensor that rank `src_data_rank` of each mesh dimension has (None: each rank its own copy), as a DTensor."""
     mesh = device_mesh or _mesh_resources.get_current_mesh()
+    if isinstance(tensor, DTensor) and tensor.device_mesh != mesh:
+        raise ValueError(f"Cannot distribute a DTensor with device mesh {tensor.device_mesh} to a different device mesh {mesh}.")
     placements = normalized(placements, mesh, tensor.ndim)
     if isinstance(tensor, DTensor):
-        if tensor.device_mesh != mesh:
-            raise ValueError(f"Cannot distribute a DTensor with device mesh {tensor.device_mesh} to a different device mesh {mesh}.")
         if tensor.placements != placements:
             raise ValueError(f"Cannot distribute a DTensor with placements {tensor.placements} to a different placements {placements}. do you want to "
                              "call `redistribute` instead?")
@@ -208,6 +220,11 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
         local = redistribute_local(local, spec, placements)
         local = local if local.is_meta or any(p.is_shard() and mesh.size(i) > 1 for i, p in enumerate(placements)) else local.contiguous()
     return made(local.detach(), DTensorSpec(mesh, placements, spec.tensor_meta), False).requires_grad_(tensor.requires_grad)
+
+
+def _shard_tensor(full_tensor, placements, device_mesh=None):
+    """A tensor that all ranks have as a DTensor; nothing is sent."""
+    return distribute_tensor(full_tensor, device_mesh, placements, src_data_rank=None)
 
 
 def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None, output_fn=None):

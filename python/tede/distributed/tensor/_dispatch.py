@@ -2,18 +2,23 @@
 
 A plan says for each operand which placements it must have, and for each result which it gets. It is made mesh dimension by mesh dimension: of the splits
 that the operator has (see Note [Splits]) the one whose operands are got with the fewest bytes. The next mesh dimension splits what this one left."""
+from collections import ChainMap
+
 import tede
+import tede.distributed as dist
 from tede import Tensor
 from tede.distributed.tensor import _rules
 from tede.distributed.tensor._made import is_dtensor, made
 from tede.distributed.tensor._redistribute import redistribute_local
 from tede.distributed.tensor._rules import Call, Meta
-from tede.distributed.tensor._spec import DTensorSpec, TensorMeta, contiguous_stride
+from tede.distributed.tensor._splits import EACH
+from tede.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta, contiguous_stride
 from tede.distributed.tensor.placement_types import Replicate
 from tede.utils._python_dispatch import no_dispatch
 
 WHOLE = Replicate()
 _plans = {}
+implicit = False                # plain tensors are whole on each rank: within experimental.implicit_replication
 _handlers = {}                  # overload -> function(func, args, kwargs) in the dispatcher's place, within loss_parallel
 
 
@@ -63,8 +68,7 @@ def _on_meta(func, values, wholes):
                 kwargs[a.name] = value
             else:
                 args.append(value)
-    with no_dispatch(), tede.no_grad():
-        return func(*args, **kwargs)
+    return func(*args, **kwargs)
 
 
 def _cost(now, need, numel, n):
@@ -144,13 +148,52 @@ def _mapped_metas(value, metas, count):
     return value
 
 
+def _for_all(value):
+    """A truth that the ranks of a part of the world know, for all."""
+    found = [None] * dist.get_world_size()
+    dist.all_gather_object(found, value)
+    return all(one for one in found if one is not None)
+
+
 def _spec_of(x, mesh):
     """A tensor's spec; one that is no DTensor is whole on each rank."""
     if is_dtensor(x):
         if x._spec.mesh != mesh:
-            raise RuntimeError(f"DTensors of different meshes can't be operands of one call: {x._spec.mesh} and {mesh}")
+            raise RuntimeError(f"DTensor does not support cross-mesh operation yet! Got meshes: {x._spec.mesh} {mesh}")
         return x._spec
     return DTensorSpec(mesh, (WHOLE,) * mesh.ndim, TensorMeta(tuple(x.shape), tuple(x.stride()), x.dtype))
+
+
+class _Operators(dict):
+    """The names in an entry's `each`."""
+
+    def __missing__(self, name):
+        return getattr(tede.ops.aten, name)
+
+
+def _each(func, args, kwargs):
+    """An operator on lists: what its entry says of the tensors at one index, for each. The meshes of all are one, or with implicit_replication parts
+    of one."""
+    name = func._name if func._name in EACH else func._name.replace("_.", ".").removesuffix("_")
+    text, values = EACH[name], _bound(func, args, kwargs)
+    meshes = {x._spec.mesh for value in values.values() if isinstance(value, (list, tuple)) for x in value if is_dtensor(x)}
+    if len(meshes if not implicit else {mesh._get_root_mesh() for mesh in meshes}) > 1:
+        raise RuntimeError(f"DTensor does not support cross-mesh operation yet! Got meshes: {' '.join(map(str, meshes))}")
+    if name != func._name:                      # in place
+        text = text.replace("(", "_(", 1)
+    found = []
+    for i in range(len(args[0])):
+        here = {k: v[i] if isinstance(v, (list, tuple)) else v for k, v in values.items()}
+        found.append(eval(text, {"__builtins__": {}}, ChainMap(here, _Operators())))
+    return found if func._schema.returns else None
+
+
+def _local_stride(stride, shape):
+    """Strides of a dense tensor of this shape whose dimensions lie in the order of those of the whole."""
+    found, step = [0] * len(shape), 1
+    for d in sorted(range(len(shape)), key=lambda d: (stride[d], -d)):
+        found[d], step = step, step * max(shape[d], 1)
+    return found
 
 
 def dispatch(func, args, kwargs):
@@ -158,6 +201,8 @@ def dispatch(func, args, kwargs):
     handler = _handlers.get(func)
     if handler is not None:
         return handler(func, args, kwargs)
+    if args and isinstance(args[0], (list, tuple)) and _rules.said(func).family == "parts":
+        return _each(func, args, kwargs)
     values, names, tensors = _bound(func, args, kwargs), [], []
     for name, value in values.items():
         for v in value if isinstance(value, (list, tuple)) else (value,):
@@ -173,7 +218,8 @@ def dispatch(func, args, kwargs):
     except TypeError:                               # an argument that has no hash
         key, plan = None, None
     if plan is None:
-        plan = _plan(func, values, names, specs, mesh)
+        with no_dispatch(), tede.no_grad():         # modes see what is computed
+            plan = _plan(func, values, names, specs, mesh)
         if key is not None:
             _plans[key] = plan
     locals_ = iter([x if need == s.placements and not is_dtensor(x) else
@@ -188,15 +234,18 @@ def dispatch(func, args, kwargs):
             kwargs[name] = size
         else:
             args[at] = size
+        if "stride" in values:
+            args[at + 1] = _local_stride(values["stride"], size)
     if mesh.get_coordinate() is None:
-        found = tuple(None if s is None else tede.empty((0,), dtype=s.tensor_meta.dtype) for s in plan.specs)
+        found = tuple(None if s is None else tede.zeros((0,) if s.ndim else (), dtype=s.tensor_meta.dtype) for s in plan.specs)
         found = found if len(plan.specs) > 1 else found[0] if found else None
     elif plan.local is not None:
         found = plan.local(func, args, kwargs, specs, plan)
     else:
         found = func(*args, **kwargs)
     if not plan.specs:
-        return found
+        partly = mesh.size() < dist.get_world_size() and [str(r.type) for r in func._schema.returns] == ["bool"]
+        return _for_all(found) if partly else found
     several = isinstance(found, (list, tuple))
     results = []
     for i, (x, spec) in enumerate(zip(found if several else [found], plan.specs)):

@@ -5,25 +5,25 @@ first, so a change at one of them undoes the later ones, last first, and does th
 import tede
 from tede.distributed.tensor import _collectives as comm
 from tede.distributed.tensor._made import made
-from tede.distributed.tensor._spec import DTensorSpec, TensorMeta, normalized
+from tede.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta, normalized
 from tede.distributed.tensor.placement_types import Replicate
 
 WHOLE = Replicate()
 
 
-def _step(x, spec, i, target):
-    """Local tensor and spec after a change of one mesh dimension's placement."""
+def _step(x, spec, i, target, later=False):
+    """Local tensor and spec after a change of one mesh dimension's placement. `later`: see _collectives.py."""
     mesh, now = spec.mesh, spec.placements[i]
     if now.is_shard() and target.is_shard():
         x = comm.all_to_all(x, now.dim, spec.sizes(i, now), target.dim, spec.sizes(i, target), mesh, i)
     elif now.is_shard() and target.is_replicate():
-        x = comm.all_gather(x, now.dim, spec.sizes(i, now), mesh, i)
+        x = comm.all_gather(x, now.dim, spec.sizes(i, now), mesh, i, later)
     elif now.is_partial() and target.is_replicate():
-        x = comm.all_reduce(x, now.reduce_op, mesh, i, getattr(now, "norm_type", None))
+        x = comm.all_reduce(x, now.reduce_op, mesh, i, getattr(now, "norm_type", None), later)
     elif now.is_partial() and target.is_shard():
         if now.reduce_op == "norm":
             return _step(*_step(x, spec, i, WHOLE), i, target)
-        x = comm.reduce_scatter(x, target.dim, spec.sizes(i, target), now.reduce_op, mesh, i)
+        x = comm.reduce_scatter(x, target.dim, spec.sizes(i, target), now.reduce_op, mesh, i, later)
     elif now.is_replicate() and target.is_shard():
         x = target._part(x, mesh.size(i), mesh.get_local_rank(i))
         x = x.clone() if mesh.size(i) > 1 else x
@@ -34,8 +34,8 @@ def _step(x, spec, i, target):
     return x, DTensorSpec(mesh, (*spec.placements[:i], target, *spec.placements[i + 1:]), spec.tensor_meta)
 
 
-def redistribute_local(x, spec, placements):
-    """The local tensor of the same whole under other placements."""
+def redistribute_local(x, spec, placements, later=False):
+    """The local tensor of the same whole under other placements. With `later` it may be one that waits when it is first used."""
     if spec.mesh.get_coordinate() is None:
         return x
     goal = list(placements)
@@ -50,7 +50,7 @@ def redistribute_local(x, spec, placements):
             above = any(p.is_shard() and target.is_shard(p.dim) for p in spec.placements[i + 1:])
             if now.is_partial() and target.is_partial() or now.is_shard() and target.is_partial() or above:
                 x, spec = _step(x, spec, i, WHOLE)
-            x, spec = _step(x, spec, i, target)
+            x, spec = _step(x, spec, i, target, later and spec.placements[i + 1:] == tuple(goal[i + 1:]))
     return x
 
 
@@ -58,15 +58,15 @@ class Redistribute(tede.autograd.Function):
     """redistribute with a gradient: that of the tensor it was has its placements, whole where it was a part."""
 
     @staticmethod
-    def forward(ctx, x, mesh, placements, forward_dtype=None, backward_dtype=None):
-        ctx.spec, ctx.dtypes = x._spec, (x.dtype, backward_dtype)
+    def forward(ctx, x, mesh, placements, async_op=False, forward_dtype=None, backward_dtype=None):
+        ctx.spec, ctx.later, ctx.dtypes = x._spec, async_op, (x.dtype, backward_dtype)
         placements = normalized(placements, mesh, x.ndim)
         local, spec = x._local_tensor, x._spec
         if forward_dtype is not None:
             local = local.to(forward_dtype)
         if mesh != spec.mesh:
             raise NotImplementedError("Cross device mesh comm not supported yet!")
-        found = redistribute_local(local, spec, placements) if placements != spec.placements else local
+        found = redistribute_local(local, spec, placements, async_op) if placements != spec.placements else local
         meta = TensorMeta(*spec.tensor_meta[:2], local.dtype)
         return made(found.view_as(found) if found is local else found, DTensorSpec(mesh, placements, meta), found.requires_grad)
 
@@ -77,8 +77,8 @@ class Redistribute(tede.autograd.Function):
         local = grad._local_tensor
         if ctx.dtypes[1] is not None:
             local = local.to(ctx.dtypes[1])
-        local = redistribute_local(local, grad._spec, goal)
+        local = redistribute_local(local, grad._spec, goal, ctx.later)
         spec = DTensorSpec(ctx.spec.mesh, goal, TensorMeta(tuple(grad.shape), tuple(grad.stride()), ctx.dtypes[0]))
-        return made(local.to(ctx.dtypes[0]), spec, False), None, None, None, None
+        return made(local.to(ctx.dtypes[0]), spec, False), None, None, None, None, None
 
 

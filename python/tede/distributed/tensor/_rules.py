@@ -17,7 +17,7 @@ from typing import NamedTuple
 import tede
 from tede import _C
 from tede.distributed.tensor import _collectives as comm
-from tede.distributed.tensor._spec import DTensorSpec
+from tede.distributed.tensor._dtensor_spec import DTensorSpec
 from tede.distributed.tensor._splits import SPLITS
 from tede.distributed.tensor.placement_types import Partial, Replicate, Shard, _NormPartial
 
@@ -313,8 +313,8 @@ def _new(call, n, s):
     for d in range(call.results[0].ndim):
         if d < call.operands[0].ndim and call.operands[0].shape == call.results[0].shape:
             yield call.split([d], d)
-    for word in REDUCTIONS:
-        yield Split((Partial(word),), (WHOLE,))
+    for placed in (*range(call.operands[0].ndim), *REDUCTIONS):
+        yield call.split([placed], None)
 
 
 def _fold(call, n, s):
@@ -326,7 +326,8 @@ def _fold(call, n, s):
 
 FAMILIES = {"pointwise": _pointwise, "random": _pointwise, "leading": _leading, "fill": _leading, "dims": _dims, "squeeze": _dims, "flat": _dims,
             "maybe_flat": _dims, "permute": _moved, "expand": _expand, "repeat": _repeat, "cat": _cat, "index_select": _index_select, "along": _along,
-            "view_backward": _view_backward, "index": _index, "fold": _fold}
+            "view_backward": _view_backward, "index": _index, "fold": _fold,
+            "new_empty_strided": _new}
 
 
 # ---- dimensions by letters -----------------------------------------------------------------------------------------------------

@@ -57,12 +57,12 @@ class Shard(Placement):
         return x.narrow(self.dim, start, size)
 
     def _split_tensor(self, tensor, num_chunks, *, with_padding=True, contiguous=True):
-        """(the parts, by how much each was padded)."""
+        """(the parts, by how much each was padded; nothing is said of a tensor without elements there)."""
         parts = [self._part(tensor, num_chunks, i) for i in range(num_chunks)]
         pads = [parts[0].shape[self.dim] - part.shape[self.dim] for part in parts]
         if with_padding:
             parts = [comm.padded(part, self.dim, parts[0].shape[self.dim]) for part in parts]
-        return [part.contiguous() for part in parts] if contiguous else parts, pads if with_padding else []
+        return [part.contiguous() for part in parts] if contiguous else parts, pads if with_padding and tensor.shape[self.dim] else []
 
 
 class Replicate(Placement):
@@ -92,7 +92,9 @@ class Partial(Placement):
     def _partition_value(self, x, mesh, mesh_dim):
         """What a rank contributes to a whole that all have."""
         if self.reduce_op == "sum":
-            return x if mesh.get_local_rank(mesh_dim) == 0 else x.new_zeros(()).expand(x.shape).clone() if x.ndim else x * 0
+            if x.dtype.is_floating_point or x.dtype.is_complex:
+                return x / mesh.size(mesh_dim)
+            return x if mesh.get_local_rank(mesh_dim) == 0 else x.new_zeros(x.shape)
         if self.reduce_op == "product":
             return x if mesh.get_local_rank(mesh_dim) == 0 else x.new_ones(x.shape)
         return x                            # avg, max, min of equal values

@@ -9,7 +9,7 @@ from tede.distributed.tensor import _collectives as comm
 from tede.distributed.tensor import _dispatch
 from tede.distributed.tensor._made import made
 from tede.distributed.tensor._redistribute import redistribute_local
-from tede.distributed.tensor._spec import DTensorSpec, TensorMeta, contiguous_stride
+from tede.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta, contiguous_stride
 from tede.distributed.tensor.placement_types import Replicate
 
 __all__ = ["loss_parallel"]
