@@ -426,7 +426,7 @@ def run_tests(arguments):
         _allow_empty_lists(importlib.import_module("torch.testing._internal.common_device_type"))
     if "/quantization/" in path and json.loads(os.environ[_ENVIRONMENT])["library"] == "tede":
         _save_as_pickles(importlib.import_module("torch"))
-    if json.loads(os.environ[_ENVIRONMENT])["library"] == "torch" and "common_distributed" in pathlib.Path(path).read_text():
+    if json.loads(os.environ[_ENVIRONMENT])["library"] == "torch" and re.search("common_(distributed|dtensor|fsdp)", pathlib.Path(path).read_text()):
         _fork(importlib.import_module("torch.testing._internal.common_distributed"))
     module = _import(path)
     common = sys.modules.get("torch.testing._internal.common_utils")
