@@ -59,6 +59,10 @@ TD_API bool td_storage_is_readonly(const td_storage *s);
  * is done, if there are more. */
 TD_API int td_storage_take(td_storage *s, td_storage *source, td_tensor *const *holders, int64_t n, int64_t others) TD_MUST_USE;
 
+/* A storage that goes on while a program drops its wrapper keeps the wrapper (for its attributes): `drop(kept)` is called, on any thread, when the
+ * storage goes away. NULL: nothing is kept any more, without a call. -1 without memory. */
+TD_API int td_storage_keep(td_storage *s, void *kept, void (*drop)(void *kept)) TD_MUST_USE;
+
 /* From now on a larger size is refused: someone outside (a NumPy array) reads the memory at its present address. */
 TD_API void td_storage_fix_size(td_storage *s);
 TD_API bool td_storage_is_resizable(const td_storage *s);

@@ -78,6 +78,7 @@ typedef struct TensorObject {
     PyObject  *dict, *weakrefs;
     uint8_t    queries;       /* metadata that its class is queried for instead of x, see metadata.c */
 } TensorObject;
+void td_py_clear_slots(PyObject *self, PyTypeObject *base);     /* those of classes between the object's and `base` */
 extern PyTypeObject td_py_Tensor, td_py_TensorMeta;
 extern PyTypeObject *td_py_Parameter;      /* a second exact type; set by tede.nn, until then Tensor itself */
 

@@ -2,17 +2,27 @@
  *
  * Note [One object per storage]
  * Pickling and `is` want the same Python object for the same storage, so `live` maps a storage's address to the object
- * that holds it, without a count; the object takes itself out when it goes. */
+ * that holds it, without a count; the object takes itself out when it goes. An object that a program can tell from a new one, by
+ * attributes, its class or weak references, isn't dropped before its storage: as with tensors (see Note [Resurrection] in tensor.c)
+ * the storage keeps it, and it only borrows the storage meanwhile. */
 #include "calls_csrc_storage.h"
 #include "binding.h"
+#include <tede/foreign.h>
 #include <tede/layout.h>
 #include <tede/weak.h>
 
-typedef struct { PyObject_HEAD td_storage *s; bool hollow; } StorageObject;     /* hollow: of a wrapper that has no memory */
+typedef struct {
+    PyObject_HEAD
+    td_storage *s;
+    void       *key;                    /* in `live` */
+    PyObject   *dict, *weakrefs;
+    bool        hollow, kept;           /* of a wrapper that has no memory; the storage keeps it */
+} StorageObject;
 
 static td_storage *storage(PyObject *self) { return ((StorageObject *)self)->s; }
 
-static PyObject *live, *storage_class;
+static PyObject   *live, *storage_class;
+static td_storage *gone;                /* what objects look at whose storage went away first */
 
 /* The class that tensors' storages are instances of. Its module has more to say of it: how it is pickled. */
 static PyTypeObject *python_class(void)
@@ -31,7 +41,7 @@ static PyObject *wrap_as(PyTypeObject *type, td_storage *s)
     StorageObject *self = key && type ? (StorageObject *)type->tp_alloc(type, 0) : NULL;
     PyObject *address = self ? PyLong_FromVoidPtr(self) : NULL;
     if (address && PyDict_SetItem(live, key, address) == 0) {
-        self->s = s;
+        self->s = self->key = s;
     } else {
         td_storage_release(s);
         Py_CLEAR(self);
@@ -44,6 +54,19 @@ static PyObject *wrap(td_storage *s)
 {
     return wrap_as(python_class(), s);
 }
+/* An object that its storage keeps is wanted again: it holds the storage, and not the storage it. For one who has a reference. */
+static void hold_again(PyObject *self)
+{
+    if (!((StorageObject *)self)->kept)
+        return;
+    if (td_storage_keep(storage(self), NULL, NULL)) {               /* kept and borrowed as before */
+        td_error_clear();
+        return;
+    }
+    ((StorageObject *)self)->kept = false;
+    td_storage_retain(storage(self));
+    Py_DECREF(self);
+}
 /* A new reference to the object that holds s, or NULL without an error. */
 static PyObject *known(td_storage *s)
 {
@@ -51,7 +74,11 @@ static PyObject *known(td_storage *s)
     PyObject *self = address ? PyLong_AsVoidPtr(address) : NULL;
     Py_XDECREF(key);
     PyErr_Clear();
-    return self && Py_REFCNT(self) > 0 ? Py_NewRef(self) : NULL;
+    if (!self || Py_REFCNT(self) <= 0 || storage(self) != s)        /* one whose storage is gone waits for its end */
+        return NULL;
+    Py_INCREF(self);
+    hold_again(self);
+    return self;
 }
 PyObject *td_py_storage(td_tensor *x)
 {
@@ -76,6 +103,18 @@ static int copy_bytes(td_storage *to, td_storage *from)
     td_tensor_release(source);
     return status;
 }
+static PyObject *unknown_device(PyObject *device)
+{
+    if (!PyErr_ExceptionMatches(PyExc_RuntimeError))
+        return NULL;
+    PyObject *type, *why, *trace;
+    PyErr_Fetch(&type, &why, &trace);
+    PyErr_Format(PyExc_RuntimeError, "torch.UntypedStorage(): Storage device not recognized: %S (%S)", device, why);
+    Py_XDECREF(type);
+    Py_XDECREF(why);
+    Py_XDECREF(trace);
+    return NULL;
+}
 static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"size", "device", NULL};
@@ -88,7 +127,7 @@ static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|OO:UntypedStorage", names, &what, &device))
         return NULL;
     if (device && device != Py_None && td_py_as_device(device, &where) < 0)
-        return NULL;
+        return unknown_device(device);
     int64_t n = 0;
     Py_buffer bytes = {.buf = NULL};
     if (what && !PyLong_Check(what)) {
@@ -113,15 +152,84 @@ static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kw)
         PyBuffer_Release(&bytes);
     return wrap_as(type, s);
 }
-static void storage_dealloc(PyObject *self)
+/* Its storage is gone; perhaps without the GIL. */
+static void drop_kept(void *kept)
 {
-    PyObject *key = PyLong_FromVoidPtr(storage(self)), *address = key ? PyDict_GetItemWithError(live, key) : NULL;
+    StorageObject *self = kept;
+    self->s = td_storage_retain(gone);
+    self->kept = false;
+    td_py_drop(kept);
+}
+/* Whether the storage goes on without the object, and a program can tell it from another one. */
+static bool survives(PyObject *o)
+{
+    StorageObject *self = (StorageObject *)o;
+    return self->s && !self->kept && self->s != gone && td_storage_use_count(self->s) > 1 &&
+           (self->weakrefs || (self->dict && PyDict_GET_SIZE(self->dict)) || (PyObject *)Py_TYPE(o) != storage_class);
+}
+static void storage_dealloc(PyObject *o)
+{
+    StorageObject *self = (StorageObject *)o;
+    PyTypeObject *type = Py_TYPE(o);
+    if (survives(o)) {
+        Py_SET_REFCNT(o, 1);
+        self->kept = true;
+        if (td_storage_keep(self->s, self, drop_kept) == 0) {
+            td_storage_release(self->s);        /* perhaps the last one by now: then this ends in drop_kept */
+            return;
+        }
+        td_error_clear();
+        self->kept = false;
+        Py_SET_REFCNT(o, 0);
+    }
+    if (type->tp_finalize && PyObject_CallFinalizerFromDealloc(o) < 0)
+        return;
+    PyObject_GC_UnTrack(o);
+    if (self->weakrefs)
+        PyObject_ClearWeakRefs(o);
+    td_py_clear_slots(o, &td_py_Storage);
+    PyObject *key = PyLong_FromVoidPtr(self->key), *address = key ? PyDict_GetItemWithError(live, key) : NULL;
     if (address && PyLong_AsVoidPtr(address) == self && PyDict_DelItem(live, key) < 0)
         PyErr_Clear();
     Py_XDECREF(key);
-    td_storage_release(storage(self));
-    Py_TYPE(self)->tp_free(self);
+    Py_CLEAR(self->dict);
+    td_storage_release(self->s);
+    type->tp_free(o);
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+        Py_DECREF(type);
 }
+static int storage_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    if (!survives(self))
+        Py_VISIT(((StorageObject *)self)->dict);
+    return 0;
+}
+static int storage_clear(PyObject *self)
+{
+    if (!survives(self))
+        Py_CLEAR(((StorageObject *)self)->dict);
+    return 0;
+}
+static PyObject *fix_weakref(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    hold_again(self);
+    Py_RETURN_NONE;
+}
+/* Classes of Python would get a tp_dealloc that clears the object before it asks. */
+static int meta_init(PyObject *cls, PyObject *args, PyObject *kw)
+{
+    if (PyType_Type.tp_init(cls, args, kw) < 0)
+        return -1;
+    ((PyTypeObject *)cls)->tp_dealloc = storage_dealloc;
+    return 0;
+}
+static PyTypeObject meta_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C._StorageMeta",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_TYPE_SUBCLASS,
+    .tp_doc = "The class of storages' classes.",
+    .tp_init = meta_init,
+};
 static PyObject *use_count(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -278,18 +386,25 @@ static PyMethodDef methods[] = {
     {"_check_bytes", check_bytes, METH_O, "An error if there are none: what was attempted."},
     {"data_ptr", data_ptr, METH_NOARGS, NULL}, {"resize_", resize_, METH_O, NULL},
     {"clone", clone_of, METH_NOARGS, NULL},     {"tolist", tolist, METH_NOARGS, NULL},
+    {"_fix_weakref", fix_weakref, METH_NOARGS, "For an object that a weak reference brought back: let it hold its storage."},
     {"_resizable", resizable, METH_NOARGS, NULL}, {"_use_count", use_count, METH_NOARGS, NULL}, {NULL},
 };
-static PyGetSetDef getset[] = {{"device", device, NULL, NULL, NULL}, {"_cdata", same, NULL, NULL, NULL}, {NULL}};
+static PyGetSetDef getset[] = {{"device", device, NULL, NULL, NULL}, {"_cdata", same, NULL, NULL, NULL},
+                                {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {NULL}};
 static PySequenceMethods sequence = {.sq_length = length, .sq_item = item};
 static PyBufferProcs buffer = {get_buffer, release_buffer};
 PyTypeObject td_py_Storage = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.StorageBase",
     .tp_basicsize = sizeof(StorageObject),
     .tp_doc = "StorageBase(size or bytes): a block of bytes that tensors look at.",
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_new = storage_new,
     .tp_dealloc = storage_dealloc,
+    .tp_traverse = storage_traverse,
+    .tp_clear = storage_clear,
+    .tp_free = PyObject_GC_Del,
+    .tp_dictoffset = offsetof(StorageObject, dict),
+    .tp_weaklistoffset = offsetof(StorageObject, weakrefs),
     .tp_methods = methods,
     .tp_getset = getset,
     .tp_as_sequence = &sequence,
@@ -412,8 +527,12 @@ static PyMethodDef functions[] = {
 };
 int td_py_storage_init(PyObject *module)
 {
-    if (!(live = PyDict_New()) || PyType_Ready(&td_py_Storage) < 0 || PyModule_AddFunctions(module, functions) < 0 ||
-        PyModule_AddType(module, &weak_type) < 0)
+    meta_type.tp_base = &PyType_Type;
+    Py_SET_TYPE(&td_py_Storage, &meta_type);
+    if (!(gone = td_storage_new((td_device){TD_CPU, -1}, 0)))
+        return td_py_raise(), -1;
+    if (!(live = PyDict_New()) || PyType_Ready(&meta_type) < 0 || PyType_Ready(&td_py_Storage) < 0 || PyModule_AddFunctions(module, functions) < 0 ||
+        PyModule_AddType(module, &weak_type) < 0 || PyModule_AddObjectRef(module, "_StorageMeta", (PyObject *)&meta_type) < 0)
         return -1;
     return PyModule_AddObjectRef(module, "StorageBase", (PyObject *)&td_py_Storage);
 }

@@ -97,9 +97,9 @@ PyObject *td_py_wrap_borrowed(td_tensor *x)
 /* ---- the end of a wrapper */
 
 /* Slots of Python subclasses (__slots__), which subtype_dealloc would clear. */
-static void clear_slots(PyObject *self)
+void td_py_clear_slots(PyObject *self, PyTypeObject *base)
 {
-    for (PyTypeObject *type = Py_TYPE(self); type && type != &td_py_Tensor; type = type->tp_base)
+    for (PyTypeObject *type = Py_TYPE(self); type && type != base; type = type->tp_base)
         for (PyMemberDef *m = type->tp_members; m && m->name; m++)
             if (m->type == T_OBJECT_EX && !(m->flags & READONLY)) {
                 PyObject **slot = (PyObject **)((char *)self + m->offset);
@@ -107,6 +107,12 @@ static void clear_slots(PyObject *self)
             }
 }
 
+/* Whether the core goes on holding the tensor when Python drops the wrapper, which then survives. */
+static bool survives(PyObject *o)
+{
+    td_tensor *x = td_py_x(o);
+    return x && td_tensor_wrapper(x) == o && !td_tensor_owns_wrapper(x) && td_tensor_use_count(x) > 1;
+}
 static void tensor_dealloc(PyObject *o)
 {
     TensorObject *self = (TensorObject *)o;
@@ -120,8 +126,7 @@ static void tensor_dealloc(PyObject *o)
             PyObject_GC_Del(o);
         return;
     }
-    bool tied = x && td_tensor_wrapper(x) == o;
-    if (tied && !td_tensor_owns_wrapper(x) && td_tensor_use_count(x) > 1) {
+    if (survives(o)) {
         Py_SET_REFCNT(o, 1);                 /* see Note [Resurrection] */
         td_tensor_own_wrapper(x, true);
         td_tensor_release(x);                /* perhaps the last one by now: then this ends in drop_wrapper */
@@ -133,7 +138,7 @@ static void tensor_dealloc(PyObject *o)
     if (self->weakrefs)
         PyObject_ClearWeakRefs(o);
     if (type != &td_py_Tensor)
-        clear_slots(o);
+        td_py_clear_slots(o, &td_py_Tensor);
     if (x && td_tensor_wrapper(x) == o)
         td_tensor_set_wrapper(x, NULL);
     self->x = NULL;
@@ -167,8 +172,11 @@ void td_py_remove_hook(td_hook *hook, void *context, void *arg)
     (void)context, (void)arg;
     td_hook_remove(hook);
 }
+/* What a wrapper that survives refers to is held by the core, too: the collector doesn't take it for a cycle, and clears nothing. */
 static int tensor_traverse(PyObject *o, visitproc visit, void *arg)
 {
+    if (survives(o))
+        return 0;
     Py_VISIT(((TensorObject *)o)->dict);
     if (td_py_x(o)) {
         td_tensor_visit_hooks(td_py_x(o), td_py_drop, td_py_visit_hook, (void *[]){(void *)(uintptr_t)visit, arg});
@@ -179,6 +187,8 @@ static int tensor_traverse(PyObject *o, visitproc visit, void *arg)
 }
 static int tensor_clear(PyObject *o)
 {
+    if (survives(o))
+        return 0;
     Py_CLEAR(((TensorObject *)o)->dict);
     if (td_py_x(o))
         td_tensor_visit_hooks(td_py_x(o), td_py_drop, td_py_remove_hook, NULL);

@@ -230,13 +230,16 @@ class UntypedStorage(_C.StorageBase):
 
     def share_memory_(self):
         """Move the bytes to memory that other processes may map. Tensors hold the address of their memory, so this is
-        possible before any looks at the storage; Tensor.share_memory_ moves a tensor with it."""
+        possible while none looks at the storage; Tensor.share_memory_ moves a tensor with it."""
         if self.device.type != "cpu":
             raise RuntimeError("share_memory_: only available on CPU")
         if self.is_shared() or not self.nbytes():
             return self
-        raise NotImplementedError("UntypedStorage.share_memory_: tensors may look at this memory, which can't be moved away "
-                                  "under them; call share_memory_() of the tensor")
+        shared = _shared(self.nbytes())
+        if not _C._take(self, shared, []):
+            raise NotImplementedError("UntypedStorage.share_memory_: tensors look at this memory, which can't be moved away "
+                                      "under them; call share_memory_() of the tensor")
+        return self
 
     @classmethod
     def _new_shared(cls, size, *, device="cpu"):
@@ -294,9 +297,6 @@ class UntypedStorage(_C.StorageBase):
 
     def _typed_storage(self):
         return TypedStorage(wrap_storage=self, dtype=_C.uint8, _internal=True)
-
-    def _fix_weakref(self):
-        """Nothing to do: an object that a weak reference brings back is the storage's own."""
 
 
 def _cast(name, dtype):
@@ -383,7 +383,7 @@ class TypedStorage:
         elif isinstance(args[0], str):
             raise TypeError("new(): invalid data type 'str'")
         elif isinstance(args[0], Sequence) or isinstance(args[0], (TypedStorage, UntypedStorage)):
-            self._untyped_storage = _C.tensor(list(args[0]), dtype=dtype, device=device).untyped_storage()
+            self._untyped_storage = _C.tensor(list(args[0]), dtype=INTEGERS.get(short(dtype), dtype), device=device).untyped_storage()
         else:
             raise TypeError(text + f"\nArgument type not recognized: {type(args[0])}")
         self.dtype = dtype if dtype is not None else _C.get_default_dtype()

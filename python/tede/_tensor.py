@@ -217,7 +217,14 @@ class _Legacy(type):
     def __instancecheck__(cls, x):
         return isinstance(x, Tensor) and x.dtype == cls.dtype
 
-    def __call__(cls, *args, device=None):
+    def __call__(cls, *args, device=None, **others):
+        if others or len(args) > 1 and not _is_count(args[0]):
+            given = [*(type(x).__name__ for x in args), *(f"{name}={type(x).__name__}" for name, x in others.items())]
+            raise TypeError(f"new() received an invalid combination of arguments - got ({', '.join(given)}), but expected one of:\n"
+                            " * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
+                            " * (tuple of ints size, *, torch.device device = None)\n * (object data, *, torch.device device = None)")
+        if len(args) == 1 and isinstance(args[0], float):
+            raise TypeError("new(): data must be a sequence (got float)")
         if device is not None:
             if len(args) == 1 and isinstance(args[0], Tensor):
                 raise RuntimeError("Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "

@@ -167,7 +167,11 @@ static int apply(td_task *task, td_node *node, td_tensor **grads, td_tensor **re
         if (TD_UNLIKELY(status == 0 && td_anomaly_is_on()))
             status = check_nan(node, results);
     }
-    if (TD_UNLIKELY(td_node_has_hooks(node)) && status == 0)      /* what was saved may have hooked the node */
+    for (int i = 0; i < node->n_inputs && TD_UNLIKELY(!hooked && td_node_has_hooks(node)); i++) {
+        td_tensor_release(grads[i]);        /* what was saved has hooked the node: its gradients were not meant for others, as in PyTorch */
+        grads[i] = NULL;
+    }
+    if (TD_UNLIKELY(td_node_has_hooks(node)) && status == 0)
         status = td_hooks_run_post(node, node->n_edges, results, node->n_inputs, grads);
     if (TD_UNLIKELY(status != 0) && td_anomaly_is_on())
         td_anomaly_report(node);

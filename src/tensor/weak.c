@@ -1,4 +1,5 @@
-/* Weak references to storages: a record that outlives its storage and says whether that is gone.
+/* Weak references to storages: a record that outlives its storage and says whether that is gone. What a storage keeps for a binding until
+ * it goes (td_storage_keep) is in its record, too.
  *
  * There is one record per storage, found in a table by the storage's address; a flag on the storage makes its end
  * look here.  So storages that nobody refers to weakly pay nothing, and two references to one storage are the same
@@ -6,11 +7,14 @@
 #include "tensor/tensor.h"
 #include "tensor/weak.h"
 #include <pthread.h>
+#include <tede/foreign.h>
 
 struct td_weak_storage {
     td_weak_storage  *next;             /* in its bucket */
     const td_storage *storage;          /* NULL once it is gone */
     int64_t           refcount;         /* under the lock */
+    void             *kept;             /* while there is one, it counts as a reference */
+    void            (*drop)(void *kept);
 };
 
 enum { BUCKETS = 256 };
@@ -72,13 +76,36 @@ bool td_weak_storage_expired(const td_weak_storage *w)
     return expired;
 }
 
+int td_storage_keep(td_storage *s, void *kept, void (*drop)(void *))
+{
+    td_weak_storage *w = td_weak_storage_new(s);
+    if (!w)
+        return -1;
+    pthread_mutex_lock(&lock);
+    w->refcount += (kept != NULL) - (w->kept != NULL);
+    w->kept = kept;
+    w->drop = drop;
+    pthread_mutex_unlock(&lock);
+    td_weak_storage_release(w);
+    return 0;
+}
+
 void td_weak_storage_forget(const td_storage *s)
 {
     pthread_mutex_lock(&lock);
     td_weak_storage **at = find(s), *found = *at;
+    void *kept = NULL;
+    void (*drop)(void *) = NULL;
     if (found) {
         *at = found->next;
         found->storage = NULL;
+        kept = found->kept;
+        drop = found->drop;
+        found->kept = NULL;
     }
     pthread_mutex_unlock(&lock);
+    if (kept) {
+        drop(kept);
+        td_weak_storage_release(found);
+    }
 }

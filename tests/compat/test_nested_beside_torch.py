@@ -329,3 +329,10 @@ def test_equal_new_and_meta():
     meta = x.to('meta')
     assert meta.device.type == 'meta' and (meta * 2).is_nested and meta.to_padded_tensor(0.).shape == (2, 2, 3)
     assert tede.nested.nested_tensor([]).dim() == 1
+
+
+def test_nested_tensors_have_sizes_of_their_own_kind(lib):
+    nested, dense = lib.nested.nested_tensor([lib.ones(2, 4), lib.ones(3, 4)]), lib.ones(3, 4)
+    for a, b in ((nested, dense), (dense, nested)):
+        with pytest.raises(RuntimeError, match="Expected both self and other to be nested tensors."):
+            a.is_same_size(b)

@@ -92,3 +92,23 @@ def test_expanded_tensors_are_written_by_indices_with_a_warning(lib):
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="Use of index_put_ on expanded tensors is deprecated"):
             x.index_put_((lib.tensor([0]),), lib.tensor(5.0))
+
+
+@pytest.mark.parametrize("arguments", [((6, 0), 1, 1, 0), ([1], 2)], ids=str)
+def test_old_constructors_name_the_forms_that_they_have(lib, arguments):
+    with pytest.raises(TypeError, match="received an invalid combination of arguments - got .*int.*but expected one of"):
+        lib.LongTensor(*arguments)
+    with pytest.raises(TypeError, match="received an invalid combination of arguments"):
+        lib.LongTensor(x=3)
+    with pytest.raises(TypeError, match="data must be a sequence"):
+        lib.FloatTensor(2.5)
+
+
+def test_tensors_that_change_places_change_slots(lib):
+    class Slotted(lib.Tensor):
+        __slots__ = ("a", "b")
+
+    x, y = lib.ones(2).as_subclass(Slotted), lib.zeros(2).as_subclass(Slotted)
+    x.a, y.a, y.b = 1, 2, 3
+    lib.utils.swap_tensors(x, y)
+    assert (x.a, x.b, y.a) == (2, 3, 1) and not hasattr(y, "b") and x.tolist() == [0, 0]

@@ -71,3 +71,11 @@ def test_empty_outputs_get_the_order_of_the_operands(lib):
     for out in (lib.empty(0), lib.empty(0, 1, 2).permute(2, 0, 1)):
         lib.add(x, x, out=out)
         assert out.stride() == (1, 6, 2) and lib.equal(out, x + x)
+
+
+def test_overlap_is_refused_before_the_dtype(lib):
+    x = lib.ones(3)
+    with pytest.raises(RuntimeError, match="unsupported operation"):
+        x[:-1] <<= x[1:]
+    with pytest.raises(RuntimeError, match='"rshift_cpu" not implemented for \'Float\''):
+        x >>= x

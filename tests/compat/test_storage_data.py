@@ -74,3 +74,88 @@ def test_segments_of_nothing(lib, reduce, start):
 def test_diff_names_the_dimension_that_differs(lib):
     with pytest.raises(RuntimeError, match=r"except along the differencing dimension; input.size\(0\) = 2, but got tensor.size\(0\) = 1"):
         lib.diff(lib.ones(2, 3), dim=1, prepend=lib.ones(1, 2))
+
+
+class Noted(list):
+    """Notes that it goes."""
+
+    def __init__(self, gone):
+        self.gone = gone
+
+    def __del__(self):
+        self.gone.append(True)
+
+
+def test_a_storage_keeps_its_attributes_as_long_as_a_tensor_has_it(lib):
+    x, gone = lib.ones(10), []
+    storage = x.untyped_storage()
+    storage.note = Noted(gone)
+    del storage
+    assert not gone and x.untyped_storage().note.gone is gone
+    storage = x.untyped_storage()
+    del x
+    assert not gone and storage.nbytes() == 40
+    del storage
+    assert gone
+    y = lib.ones(2)
+    y.untyped_storage().note = Noted(gone)
+    del y
+    assert len(gone) == 2
+
+
+def test_a_storage_of_a_class_comes_back_as_it_was(lib):
+    class Counted(lib.UntypedStorage):
+        gone = 0
+
+        def __del__(self):
+            Counted.gone += 1
+
+    x = lib.as_tensor(Counted(8), dtype=lib.float32)
+    assert Counted.gone == 0 and type(x.untyped_storage()) is Counted and Counted.gone == 0
+    del x
+    assert Counted.gone == 1
+
+
+def test_a_weak_reference_brings_back_a_storage_that_a_tensor_has(lib):
+    import weakref
+    storage = lib.UntypedStorage([1, 2, 3, 4])
+    weak, x = weakref.ref(storage), lib.as_tensor(storage, dtype=lib.uint8)
+    del storage
+    storage = weak()
+    storage._fix_weakref()
+    del x
+    assert storage.tolist() == [1, 2, 3, 4]
+    del storage
+    assert weak() is None
+
+
+def test_a_storage_in_a_cycle_is_collected_once_no_tensor_has_it(lib):
+    import gc
+    gone, x = [], lib.ones(4)
+    storage = x.untyped_storage()
+    storage.itself, storage.note = storage, Noted(gone)
+    del storage
+    gc.collect()
+    assert not gone and x.untyped_storage().itself is x.untyped_storage()
+    del x
+    gc.collect()
+    assert gone
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_storages_of_quantized_dtypes_hold_integers(lib):
+    for name in ("QInt8Storage", "QUInt8Storage", "QInt32Storage", "QUInt4x2Storage", "QUInt2x4Storage"):
+        storage = getattr(lib, name)([1, 2, 3])
+        assert storage.tolist() == [1, 2, 3] and len(storage) == 3
+        storage[0], storage[1:] = 5, 7
+        assert storage.tolist() == [5, 7, 7]
+
+
+def test_a_storage_that_no_tensor_looks_at_moves_to_shared_memory(lib):
+    storage = lib.UntypedStorage([1, 2, 3])
+    assert storage.share_memory_() is storage and storage.is_shared() and storage.tolist() == [1, 2, 3]
+
+
+def test_a_storage_on_a_device_that_is_none_is_refused(lib):
+    with pytest.raises(RuntimeError, match="Storage device not recognized"):
+        lib.UntypedStorage(2, device="xla")

@@ -559,3 +559,29 @@ def test_what_dir_names_is_there(lib):
     x = lib.rand(2, 2)
     assert [name for name in dir(x) if name != "imag" and not hasattr(x, name)] == []
     assert "shape" in dir(x)
+
+
+def test_the_collector_leaves_what_a_graph_still_holds(lib):
+    x = lib.ones(2, requires_grad=True).clone()
+    x.note = 2
+    ring = [x]
+    ring.append(ring)
+    y = x ** 2
+    del x, ring
+    gc.collect()
+    assert y.grad_fn._saved_self.note == 2
+
+
+def test_a_cycle_of_attributes_lives_as_long_as_a_gradient_in_it(lib):
+    class Note:
+        pass
+
+    x, y, z = lib.empty(2), lib.empty(2), lib.empty(2)
+    x.other, y.other, y.note = y, x, Note()
+    z.grad, weak = x, weakref.ref(y.note)
+    del x, y
+    gc.collect()
+    assert weak() is not None and z.grad.other.other is z.grad
+    del z
+    gc.collect()
+    assert weak() is None

@@ -45,11 +45,18 @@ def swap_tensors(t1, t2):
     for name, t in (("t1", t1), ("t2", t2)):
         if weakref.getweakrefs(t):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
-    if set(copyreg._slotnames(type(t1))) != set(copyreg._slotnames(type(t2))):
+    slots = set(copyreg._slotnames(type(t1)))
+    if slots != set(copyreg._slotnames(type(t2))):
         raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
+    values = [{slot: getattr(t, slot) for slot in slots if hasattr(t, slot)} for t in (t1, t2)]
     if type(t1) is not type(t2):
         t1.__class__, t2.__class__ = type(t2), type(t1)
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
+    for t, before, now in zip((t1, t2), values, reversed(values)):
+        for slot in before.keys() - now.keys():
+            delattr(t, slot)
+        for slot, value in now.items():
+            setattr(t, slot, value)
     for t in (t1, t2):
         if t.is_leaf and t.requires_grad:
             _C._gradient_edge(t)[0].register_prehook(_refuse_swapped)

@@ -87,6 +87,9 @@ static bool same_sizes(const td_tensor *a, const td_tensor *b)
 
 int td_nested_is_same_size(bool *result, td_tensor *self, td_tensor *other)
 {
+    if (!td_is_nested(self) || !td_is_nested(other))
+        return td_error(TD_E_RUNTIME, "Expected both self and other to be nested tensors. Self %s nested. While Other %s nested.",
+                        td_is_nested(self) ? "is" : "is not", td_is_nested(other) ? "is" : "is not");
     const bool jagged = td_is_jagged(self) && td_is_jagged(other);         /* of these the symbols say it */
     *result = jagged ? self->ndim == other->ndim && !memcmp(self->sizes, other->sizes, sizeof *self->sizes * self->ndim) : same_sizes(self, other);
     return 0;

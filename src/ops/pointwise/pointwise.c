@@ -592,7 +592,12 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
         return -1;
     if ((!inplace || device.type == TD_META) && td_check_out_device(device, out->device))      /* a number on meta can't be read in place, either */
         return -1;
-    td_loop *loop = td_check_cast(op->name, out_dtype(op, common), out->dtype) ? NULL : find_loop(op, common, params);
+    if (td_check_cast(op->name, out_dtype(op, common), out->dtype))
+        return -1;
+    const bool in_turn = read && op->in_turn && out->numel && td_is_expanded(out);
+    if (read && !in_turn && td_check_overlap(op->name, out, op->n_in, in))      /* before it is known whether there is a loop, as in PyTorch */
+        return -1;
+    td_loop *loop = find_loop(op, common, params);
     if (!loop)
         return -1;
     if (!read) {
@@ -604,9 +609,9 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
         if (td_resize_output(out, ndim, sizes) || (ordered && td_tensor_set_geometry(out, ndim, sizes, strides)))
             return -1;
     }
-    if (read && op->in_turn && out->numel && td_is_expanded(out))
+    if (in_turn)
         return td_check_steps(op->name, out->numel) ? -1 : store_in_turn(op, in, params, out);
-    if (td_check_overlap(op->name, out, op->n_in, in))
+    if (!read && td_check_overlap(op->name, out, op->n_in, in))
         return -1;
     td_dtype inner = dtype_of_column[column_of[common]];
     if (inner == common || out->dtype == (int8_t)out_dtype(op, common) || out->device.type == TD_META)
