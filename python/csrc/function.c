@@ -202,11 +202,14 @@ static PyObject *apply_function(PyObject *m, PyObject *const *args, Py_ssize_t n
     ContextObject *ctx = (ContextObject *)args[1];
     PyObject *const *operand_objects = args + 3;
     Py_ssize_t n = nargs - 3;
-    PyObject *name = PyObject_GetAttrString(args[0], "__name__"), *whole = NULL, *outputs = NULL, *result = NULL;
+    PyObject *name = PyObject_GetAttrString(args[0], "__name__"), *whole = PyObject_GetAttrString(args[0], "_tede_node_name");
+    PyObject *outputs = NULL, *result = NULL;
     td_tensor **operands = PyMem_Calloc((size_t)n + 1, sizeof *operands);
     td_node *node = NULL;
-    if (name)
-        whole = PyUnicode_FromFormat("%UBackward", name);
+    if (name && whole == Py_None)
+        Py_SETREF(whole, PyUnicode_FromFormat("%UBackward", name));
+    else if (!name)
+        Py_CLEAR(whole);
     Py_XDECREF(name);
     if (!operands || !whole) {
         PyMem_Free(operands);

@@ -5,6 +5,7 @@
  * A hook that refers to its node is a cycle: the collector sees it once the node belongs to its object alone. */
 #include "binding.h"
 #include <tede/autograd_nodes.h>
+#include <tede/layout.h>
 
 typedef struct { PyObject_HEAD td_node *node; PyObject *dict; } NodeObject;
 static PyTypeObject node_type;
@@ -231,8 +232,13 @@ static PyObject *node_input_metadata(PyObject *self, void *unused)
             PyStructSequence_SET_ITEM(item, 0, shape);
             PyStructSequence_SET_ITEM(item, 1, Py_NewRef(td_py_dtype(dtype)));
             PyStructSequence_SET_ITEM(item, 2, where);
-            PyStructSequence_SET_ITEM(item, 3, Py_NewRef(Py_False));
-            PyStructSequence_SET_ITEM(item, 4, Py_NewRef(Py_False));
+            bool ragged = false, unnamed = false;           /* symbol 0 is a size that no one symbol can name */
+            for (int d = 0; d < ndim; d++) {
+                ragged |= td_size_is_symbol(sizes[d]);
+                unnamed |= td_size_is_symbol(sizes[d]) && !td_symbol_id(sizes[d]);
+            }
+            PyStructSequence_SET_ITEM(item, 3, PyBool_FromLong(ragged));
+            PyStructSequence_SET_ITEM(item, 4, PyBool_FromLong(unnamed));
         } else if (defined) {
             Py_XDECREF(shape);
             Py_CLEAR(item);

@@ -225,7 +225,7 @@ def is_signed(input):
 
 @_overridable
 def is_same_size(input, other):
-    return input.shape == other.shape
+    return input.is_same_size(other)
 
 
 def is_distributed(input):

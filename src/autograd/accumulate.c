@@ -16,6 +16,7 @@
 #include "base/once.h"
 #include <pthread.h>
 #include <tede/foreign.h>
+#include <tede/layout.h>
 #include "tensor/layout.h"
 
 typedef struct accumulator {
@@ -135,6 +136,20 @@ static td_tensor *adopt_with_graph(const td_tensor *leaf, td_tensor *x)
     return NULL;
 }
 
+/* The same of a tensor of another layout: nobody else can see it or its values. All parts are contiguous; indices are never written. */
+static bool is_exclusive_by_parts(const td_tensor *x)
+{
+    if (x->refcount != 1 || x->wrapper || x->autograd || x->base || x->flags & (TD_FLAG_INFERENCE | TD_FLAG_PYTHON))
+        return false;
+    const td_layout_kind *kind = td_layout_describe(td_tensor_layout(x));
+    td_layout_part parts[TD_LAYOUT_PARTS];
+    const int n = kind && kind->parts ? kind->parts(x, parts) : 0;
+    for (int i = 0; i < n; i++)
+        if (parts[i].tensor && !(parts[i].tensor->flags & TD_FLAG_CONTIGUOUS && (!parts[i].values || td_is_exclusive(parts[i].tensor))))
+            return false;
+    return n > 0;
+}
+
 /* The first gradient of a leaf: *grad itself, taken over, or a copy with the leaf's strides. */
 static td_tensor *adopt(const td_tensor *leaf, td_tensor **grad)
 {
@@ -145,6 +160,10 @@ static td_tensor *adopt(const td_tensor *leaf, td_tensor **grad)
             return whole;
         td_tensor_release(whole);
         return NULL;
+    }
+    if (TD_UNLIKELY(td_has_layout(x)) && !td_is_watched() && is_exclusive_by_parts(x)) {
+        *grad = NULL;
+        return x;
     }
     if (TD_UNLIKELY(td_tensor_is_hollow(x) || td_has_layout(x) || (x->flags | leaf->flags) & TD_FLAG_PYTHON))
         return td_need_clone(x);

@@ -167,12 +167,9 @@ static int apply(td_task *task, td_node *node, td_tensor **grads, td_tensor **re
         if (TD_UNLIKELY(status == 0 && td_anomaly_is_on()))
             status = check_nan(node, results);
     }
-    for (int i = 0; i < node->n_inputs && TD_UNLIKELY(!hooked && td_node_has_hooks(node)); i++) {
-        td_tensor_release(grads[i]);        /* what was saved has hooked the node: its gradients were not meant for others, as in PyTorch */
-        grads[i] = NULL;
-    }
+    /* What was saved may have hooked the node: then the formula had the gradients alone, and such hooks see none, as in PyTorch. */
     if (TD_UNLIKELY(td_node_has_hooks(node)) && status == 0)
-        status = td_hooks_run_post(node, node->n_edges, results, node->n_inputs, grads);
+        status = td_hooks_run_post(node, node->n_edges, results, hooked ? node->n_inputs : 0, grads);
     if (TD_UNLIKELY(status != 0) && td_anomaly_is_on())
         td_anomaly_report(node);
     return status;

@@ -94,6 +94,8 @@ td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides)
         td_set_below_autograd(before);
         return copy;
     }
+    if (TD_UNLIKELY(td_has_layout(x)))
+        return td_need_clone(x);
     const bool late = TD_UNLIKELY(td_in_region()) && x->numel && td_may_wait_for(x) && td_is_worth_recording(x);
     td_tensor *copy = late ? td_regions.make(x->ndim, x->sizes, strides, x->dtype)
                     : strides ? td_tensor_new_strided(x->ndim, x->sizes, strides, x->dtype, x->device)

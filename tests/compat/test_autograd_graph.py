@@ -447,3 +447,52 @@ def test_backward_to_an_input_with_a_history_runs_its_nodes_hooks(lib):
     b.register_hook(lambda g: log.append("tensor"))
     b.sum().backward(inputs=(b,))
     assert log == ["tensor", "node"] and a.grad is None and b.grad.tolist() == [1, 1]
+
+
+def test_a_hook_that_unpacking_registers_runs_and_sees_no_gradients(lib):
+    seen = []
+
+    def unpack(x):
+        def hook(results, gradients):
+            seen.append(gradients)
+            return tuple(r / 2 if r is not None else None for r in results)
+        lib._C._current_autograd_node().register_hook(hook)
+        return x
+    x = lib.tensor([3.], requires_grad=True)
+    with lib.autograd.graph.saved_tensors_hooks(lambda x: x, unpack):
+        y = x.exp()
+    y.sum().backward()
+    assert seen == [()] and lib.allclose(x.grad, y.detach() / 2)
+
+
+def test_the_end_of_a_graph_has_an_edge_for_each_result(lib):
+    class Once(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, number, y):
+            return x + number * y
+
+        @staticmethod
+        @lib.autograd.function.once_differentiable
+        def backward(ctx, grad):
+            return grad * 2, None, grad * 3
+
+    x, y = lib.ones(2, requires_grad=True), lib.ones(2, requires_grad=True)
+    gx, gy = lib.autograd.grad(Once.apply(x, 2, y), (x, y), lib.ones(2, requires_grad=True), create_graph=True)
+    assert type(gx.grad_fn).__name__ == "Error" and [n is None for n, _ in gx.grad_fn.next_functions] == [False, True, False]
+    with pytest.raises(RuntimeError, match="marked with @once_differentiable"):
+        gy.sum().backward()
+
+
+def test_nodes_know_of_nested_gradients(lib):
+    parts = [lib.ones(3, 2), lib.ones(2, 2)]
+    x = lib.nested.nested_tensor(parts, layout=lib.jagged, requires_grad=True)
+    about = x.clone().grad_fn._input_metadata[0]
+    assert about.is_nested_tensor and not about.is_cpp_nested_tensor and list(about.shape) == list(x.shape)
+    assert not lib.ones(2, requires_grad=True).exp().grad_fn._input_metadata[0].is_nested_tensor
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested")
+def test_the_shapes_of_nested_gradients_are_those_of_components(lib):
+    x, g = (lib.nested.as_nested_tensor([lib.ones(*shape)] * 2) for shape in ((3, 2), (2, 3)))
+    shapes = lib.autograd._calculate_shape(x, g, False)
+    assert [s.tolist() for s in shapes] == [[[3, 2]] * 2, [[2, 3]] * 2]

@@ -760,3 +760,69 @@ def test_row_indices_are_a_vector(lib):
     if lib.__name__ == "tede":      # PyTorch ends the process
         with pytest.raises(RuntimeError, match="must not be negative, got -1"):
             lib._convert_indices_from_coo_to_csr(lib.ones(2, dtype=lib.int64), -1)
+
+
+def test_a_sparse_gradient_that_nobody_else_has_becomes_the_leafs(lib):
+    class Seen(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a + b
+
+        @staticmethod
+        def backward(ctx, grad):
+            Seen.values = grad._values().data_ptr()
+            return grad, grad
+
+    a, b = lib.ones(5, 3, requires_grad=True), lib.ones(5, 3, requires_grad=True)
+    y = lib.nn.functional.embedding_bag(lib.tensor([1, 3, 1]), Seen.apply(a, b), lib.tensor([0, 2]), sparse=True).sum()
+    y.backward(retain_graph=True)
+    assert [x.grad._values().data_ptr() == Seen.values for x in (a, b)].count(True) == 1
+    y.backward()
+    assert a.grad.to_dense()[:, 0].tolist() == b.grad.to_dense()[:, 0].tolist() == [0, 3, 0, 1, 0]
+
+
+def test_a_sparse_gradient_whose_values_are_seen_is_copied(lib):
+    values = lib.ones(2, 3)
+
+    class Given(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return lib.sparse_coo_tensor(lib.tensor([[0, 4]]), values, (5, 3))
+
+    x = lib.ones(5, 3, requires_grad=True)
+    Given.apply(x).sum().backward()
+    x.grad.mul_(3)
+    assert x.grad.to_dense()[:, 0].tolist() == [3, 0, 0, 0, 3] and values.sum() == 6
+
+
+@pytest.mark.parametrize("shape, sparse_dim", [((2, 2, 2), 3), ((2, 2, 2), 1), ((2, 2), 1)])
+def test_a_transposed_sparse_tensor_is_a_matrix_of_sparse_dimensions(lib, shape, sparse_dim):
+    with pytest.raises(RuntimeError, match=rf"<= 2 sparse and 0 dense dimensions, but got {sparse_dim} sparse and {len(shape) - sparse_dim} dense"):
+        lib.ones(shape).to_sparse(sparse_dim).t()
+
+
+def test_gradcheck_names_gradients_of_another_layout(lib):
+    def converted(x):
+        y = x.clone()
+        y.register_hook(lambda grad: grad.to_dense().to_sparse(1))
+        return y.to_dense()
+
+    class SparseOfDense(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.to_sparse()
+
+    dense = lib.ones(2, 2, dtype=lib.float64, requires_grad=True)
+    for fast in (True, False):
+        with pytest.raises(RuntimeError, match="grad is sparse tensor, but has incorrect sparse_dim"):
+            lib.autograd.gradcheck(converted, (dense.to_sparse(),), masked=True, fast_mode=fast)
+        with pytest.raises(RuntimeError, match="grad is incorrect layout"):
+            lib.autograd.gradcheck(SparseOfDense.apply, (dense,), fast_mode=fast)

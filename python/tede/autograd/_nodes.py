@@ -1,6 +1,6 @@
 """What PyTorch's extension has under `torch._C._functions` besides operators: classes of nodes, and two calls for tests."""
 from tede import _C
-from tede.autograd.function import Function
+from tede.autograd.function import Error, Function
 
 
 class UndefinedGrad(_C._Node):
@@ -14,7 +14,7 @@ class DelayedError(_C._Node):
     """DelayedError(message, n)(x, ...): the arguments; going back through them is an error."""
 
     def __new__(cls, message, num_inputs):
-        return lambda *inputs: _apply(_Delayed, inputs, message)
+        return lambda *inputs: _apply(Error, inputs, message)
 
 
 def _apply(function, inputs, *more):
@@ -30,17 +30,6 @@ class _Undefined(Function):
     @staticmethod
     def backward(ctx, *grads):
         return (None,) * len(grads)
-
-
-class _Delayed(Function):
-    @staticmethod
-    def forward(ctx, message, *inputs):
-        ctx.message = message
-        return tuple(x.view_as(x) for x in inputs)
-
-    @staticmethod
-    def backward(ctx, *grads):
-        raise RuntimeError(ctx.message)
 
 
 def named(name):

@@ -96,6 +96,15 @@ def _backward_of(x, gradient, retain_graph, create_graph, inputs):
     backward(x, gradient, retain_graph, bool(create_graph), inputs=inputs)
 
 
+def shapes_of(output, gradient, is_grads_batched):
+    """The shapes of an output and of its gradient, or of members of a batch of those; of nested tensors, those of the components."""
+    if output.is_nested and output.layout is _C.strided:
+        if is_grads_batched:
+            raise RuntimeError("Batched grads are not supported with Nested Tensor.")
+        return output._nested_tensor_size(), gradient._nested_tensor_size()
+    return output.shape, gradient.shape[1:] if is_grads_batched else gradient.shape
+
+
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
          is_grads_batched=False, materialize_grads=False):
     """The gradients of the sum of `outputs` (times `grad_outputs`) with respect to `inputs`, as a tuple."""

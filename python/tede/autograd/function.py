@@ -37,6 +37,7 @@ class Function(FunctionCtx):
     """
 
     generate_vmap_rule = False
+    _tede_node_name = None      # of its nodes, where it isn't the class's with "Backward"
 
     def __init__(self, *args, **kwargs):
         import warnings
@@ -233,18 +234,22 @@ def once_differentiable(function):
         if not recording or not any(isinstance(g, _C.Tensor) and g.requires_grad for g in grads):
             return outputs
         listed = outputs if isinstance(outputs, tuple) else (outputs,)
-        results = Error.apply(*(x.detach().requires_grad_() if isinstance(x, _C.Tensor) else x for x in listed))
+        results = Error.apply("trying to differentiate twice a function that was marked with @once_differentiable",
+                              *(x.detach().requires_grad_() if isinstance(x, _C.Tensor) else _C.tensor(0.) for x in listed))
+        results = tuple(x if isinstance(before, _C.Tensor) else before for x, before in zip(results, listed))
         return results if isinstance(outputs, tuple) else results[0]
     return wrapped
 
 
 class Error(Function):
-    """Hands on what it is given; going back through it is the error."""
+    """Hands on the tensors that it is given; going back through it is the error. Each has its place among the node's edges."""
+    _tede_node_name = "Error"
 
     @staticmethod
-    def forward(ctx, *outputs):
-        return tuple(x.view_as(x) if isinstance(x, _C.Tensor) else x for x in outputs)
+    def forward(ctx, message, *inputs):
+        ctx.message = message
+        return tuple(x.view_as(x) for x in inputs)
 
     @staticmethod
     def backward(ctx, *grads):
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError(ctx.message)

@@ -84,6 +84,8 @@ def _combine(parts, x, y, imaginary):
 
 def _vjp(y, x, seed, create_graph=False):
     found, = grad(y, x, seed, retain_graph=True, allow_unused=True, create_graph=create_graph)
+    if found is not None and found.layout is not x.layout:
+        raise GradcheckError(f"grad is incorrect layout ({found.layout} is not {x.layout})")
     return found
 
 
@@ -270,6 +272,20 @@ def _check_batched_forward(func, inputs):
                                          f"are {together[b]} where those of one direction are {alone[k]}")
 
 
+def _check_layouts(func, inputs):
+    """Before they are checked by their values: gradients have as many sparse dimensions as their inputs."""
+    live = [y for y in _outputs(func, inputs) if y.requires_grad]
+    wanted = _wanted(inputs)
+    if live:
+        for g, x in zip(grad(live, wanted, [tede.zeros_like(y) for y in live], allow_unused=True), wanted):
+            if g is None or not g.is_sparse or not x.is_sparse:
+                continue
+            for what in ("sparse_dim", "dense_dim"):
+                found, expected = getattr(g, what)(), getattr(x, what)()
+                if found != expected:
+                    raise GradcheckError(f"grad is sparse tensor, but has incorrect {what} {found}, expected {expected}")
+
+
 def _check_grad_output(outputs, wanted):
     """Gradients of zero are zeros of the right kind."""
     live = [y for y in outputs if y.requires_grad]
@@ -439,6 +455,12 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
         if any(y.layout is not tede.strided for y in _outputs(func, _as_tuple(inputs))):
             raise ValueError("Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn "
                              "for gradcheck.")
+        try:
+            _check_layouts(func, _as_tuple(inputs))
+        except GradcheckError:
+            if raise_exception:
+                raise
+            return False
         del options["func"], options["inputs"]
         return as_sparse_gradcheck(gradcheck)(func, inputs, **{**options, "masked": bool(masked)})
     try:

@@ -208,6 +208,12 @@ td_tensor *td_op_transpose_int(td_tensor *self, int64_t dim0, int64_t dim1)
 /* The transpose of a matrix; vectors and numbers stay as they are, but as views. */
 td_tensor *td_op_t(td_tensor *self)
 {
+    int64_t sparse = 0, dense = 0;
+    if (td_tensor_layout(self) == TD_SPARSE_COO && (td_sparse_dim(&sparse, self) || td_dense_dim(&dense, self)))
+        return NULL;
+    if (sparse > 2 || dense)
+        return td_fail(TD_E_RUNTIME, "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got %" PRId64 " sparse and %" PRId64
+                       " dense dimensions", sparse, dense);
     if (self->ndim > 2)
         return td_fail(TD_E_RUNTIME, "t() expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
     return self->ndim < 2 ? td_alias(self) : td_transpose(self, 0, 1);
