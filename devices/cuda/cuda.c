@@ -148,10 +148,7 @@ static CUdeviceptr address(const void *block) { return (CUdeviceptr)(uintptr_t)b
 
 static int memory_info(int index, size_t *unused, size_t *total)
 {
-    if (cuda_enter(index))
-        return -1;
-    CUDA_TRY("reading how much memory is unused", cuMemGetInfo_v2(unused, total));
-    return 0;
+    return CUDA_CALL(index, "reading how much memory is unused", cuMemGetInfo_v2(unused, total));
 }
 
 static void *alloc(td_device device, size_t nbytes)
@@ -168,10 +165,7 @@ static void *alloc(td_device device, size_t nbytes)
 static void release(td_device device, void *block, size_t nbytes)
 {
     (void)nbytes;
-    if (cuda_enter(device.index))
-        td_error_clear();
-    else
-        cuMemFree_v2(address(block));
+    CUDA_FREE(device.index, cuMemFree_v2(address(block)));
 }
 
 /* Of any context, for all of them. */
@@ -192,10 +186,7 @@ static void *host_alloc(size_t nbytes)
 static void host_free(void *block, size_t nbytes)
 {
     (void)nbytes;
-    if (cuda_enter(0))
-        td_error_clear();
-    else
-        cuMemFreeHost(block);
+    CUDA_FREE(0, cuMemFreeHost(block));
 }
 
 static int transfer(td_device device, void *stream, td_device to_device, void *to, td_device from_device, const void *from, size_t nbytes,
@@ -225,10 +216,7 @@ static int copy(td_device to_device, void *to, td_device from_device, const void
 
 static int fill(td_device device, void *stream, void *to, uint8_t byte, size_t nbytes)
 {
-    if (cuda_enter(device.index))
-        return -1;
-    CUDA_TRY("filling memory", cuMemsetD8Async(address(to), byte, nbytes, stream));
-    return 0;
+    return CUDA_CALL(device.index, "filling memory", cuMemsetD8Async(address(to), byte, nbytes, stream));
 }
 
 /* ---- streams */
@@ -236,34 +224,22 @@ static int fill(td_device device, void *stream, void *to, uint8_t byte, size_t n
 static void *stream_new(td_device device, int priority)
 {
     CUstream stream = NULL;
-    CUresult status = cuda_enter(device.index) ? CUDA_SUCCESS : cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority);
-    if (status != CUDA_SUCCESS)
-        cuda_failed("a new stream", status);
-    return stream;
+    return CUDA_CALL(device.index, "a new stream", cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority)) ? NULL : stream;
 }
 
 static void stream_free(td_device device, void *stream)
 {
-    if (cuda_enter(device.index))
-        td_error_clear();
-    else
-        cuStreamDestroy_v2(stream);
+    CUDA_FREE(device.index, cuStreamDestroy_v2(stream));
 }
 
 static int stream_synchronize(td_device device, void *stream)
 {
-    if (cuda_enter(device.index))
-        return -1;
-    CUDA_TRY("work of a stream", cuStreamSynchronize(stream));
-    return 0;
+    return CUDA_CALL(device.index, "work of a stream", cuStreamSynchronize(stream));
 }
 
 static int synchronize(int index)
 {
-    if (cuda_enter(index))
-        return -1;
-    CUDA_TRY("work of the device", cuCtxSynchronize());
-    return 0;
+    return CUDA_CALL(index, "work of the device", cuCtxSynchronize());
 }
 
 /* ---- events */
@@ -271,43 +247,28 @@ static int synchronize(int index)
 static void *event_new(td_device device, bool timed)
 {
     CUevent event = NULL;
-    CUresult status = cuda_enter(device.index) ? CUDA_SUCCESS : cuEventCreate(&event, timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
-    if (status != CUDA_SUCCESS)
-        cuda_failed("a new event", status);
-    return event;
+    return CUDA_CALL(device.index, "a new event", cuEventCreate(&event, timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING)) ? NULL : event;
 }
 
 static void event_free(td_device device, void *event)
 {
-    if (cuda_enter(device.index))
-        td_error_clear();
-    else
-        cuEventDestroy_v2(event);
+    CUDA_FREE(device.index, cuEventDestroy_v2(event));
 }
 
 static int event_record(td_device device, void *event, void *stream)
 {
-    if (cuda_enter(device.index))
-        return -1;
-    CUDA_TRY("recording an event", cuEventRecord(event, stream));
-    return 0;
+    return CUDA_CALL(device.index, "recording an event", cuEventRecord(event, stream));
 }
 
 /* The event may be another index's. */
 static int event_wait(td_device device, void *event, void *stream)
 {
-    if (cuda_enter(device.index))
-        return -1;
-    CUDA_TRY("waiting for an event", cuStreamWaitEvent(stream, event, 0));
-    return 0;
+    return CUDA_CALL(device.index, "waiting for an event", cuStreamWaitEvent(stream, event, 0));
 }
 
 static int event_synchronize(td_device device, void *event)
 {
-    if (cuda_enter(device.index))
-        return -1;
-    CUDA_TRY("waiting for an event", cuEventSynchronize(event));
-    return 0;
+    return CUDA_CALL(device.index, "waiting for an event", cuEventSynchronize(event));
 }
 
 static int event_query(td_device device, void *event)
@@ -334,19 +295,13 @@ static int event_time(td_device device, void *from, void *to, double *millisecon
 
 static void program_free(td_device device, void *program)
 {
-    if (cuda_enter(device.index))
-        td_error_clear();
-    else
-        cuModuleUnload(program);
+    CUDA_FREE(device.index, cuModuleUnload(program));
 }
 
 static void *kernel(td_device device, void *program, const char *name)
 {
     CUfunction found = NULL;
-    CUresult status = cuda_enter(device.index) ? CUDA_SUCCESS : cuModuleGetFunction(&found, program, name);
-    if (status != CUDA_SUCCESS)
-        cuda_failed(name, status);
-    return found;
+    return CUDA_CALL(device.index, name, cuModuleGetFunction(&found, program, name)) ? NULL : found;
 }
 
 static int launch(td_device device, void *stream, void *kernel, int64_t groups, int lanes, int n_arguments, const td_kernel_argument *arguments)
@@ -360,10 +315,7 @@ static int launch(td_device device, void *stream, void *kernel, int64_t groups, 
         addresses[i] = address(arguments[i].data);
         values[i] = arguments[i].size ? (void *)(uintptr_t)arguments[i].data : &addresses[i];
     }
-    if (cuda_enter(device.index))
-        return -1;
-    CUDA_TRY("a kernel's launch", cuLaunchKernel(kernel, (unsigned)groups, 1, 1, (unsigned)lanes, 1, 1, 0, stream, values, NULL));
-    return 0;
+    return CUDA_CALL(device.index, "a kernel's launch", cuLaunchKernel(kernel, (unsigned)groups, 1, 1, (unsigned)lanes, 1, 1, 0, stream, values, NULL));
 }
 
 TD_EXPORT_DEVICE = {

@@ -10,6 +10,11 @@
 int cuda_enter(int index);
 int cuda_failed(const char *what, CUresult status);
 #define CUDA_TRY(what, call) do { CUresult status_ = (call); if (status_ != CUDA_SUCCESS) return cuda_failed(what, status_); } while (0)
+/* A call in the index's context: 0, or -1 with an error. */
+#define CUDA_CALL(index, what, call) (cuda_enter(index) ? -1 : cuda_done(what, call))
+/* The same of a call that frees, whose error nobody can do anything about. */
+#define CUDA_FREE(index, call) (cuda_enter(index) ? td_error_clear() : (void)(call))
+static inline int cuda_done(const char *what, CUresult status) { return status == CUDA_SUCCESS ? 0 : cuda_failed(what, status); }
 /* The number of its kind of machine code: 90 for compute capability 9.0. */
 int cuda_architecture(int index);
 

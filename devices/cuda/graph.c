@@ -24,9 +24,8 @@ int cuda_graph_begin(td_device device, void *stream, td_graph_mode mode)
 {
     if (!cuda_has_graphs)
         return td_error(TD_E_RUNTIME, "cuda: graphs need a driver of CUDA 11.4 or later");
-    if (cuda_enter(device.index))
+    if (CUDA_CALL(device.index, "beginning a graph", cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)mode)))
         return -1;
-    CUDA_TRY("beginning a graph", cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)mode));
     __atomic_add_fetch(&n_recording, 1, __ATOMIC_RELEASE);
     return 0;
 }
@@ -49,16 +48,10 @@ void *cuda_graph_end(td_device device, void *stream)
 
 int cuda_graph_launch(td_device device, void *stream, void *graph)
 {
-    if (cuda_enter(device.index))
-        return -1;
-    CUDA_TRY("a graph's launch", cuGraphLaunch(graph, stream));
-    return 0;
+    return CUDA_CALL(device.index, "a graph's launch", cuGraphLaunch(graph, stream));
 }
 
 void cuda_graph_free(td_device device, void *graph)
 {
-    if (cuda_enter(device.index))
-        td_error_clear();
-    else
-        cuGraphExecDestroy(graph);
+    CUDA_FREE(device.index, cuGraphExecDestroy(graph));
 }
