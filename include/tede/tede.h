@@ -18,6 +18,7 @@
 #include <tede/optim.h>
 #include <tede/random.h>
 #include <tede/region.h>
+#include <tede/replay.h>
 #include <tede/safetensors.h>
 #include <tede/spec.h>
 #include <tede/store.h>

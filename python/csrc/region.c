@@ -1,6 +1,7 @@
 /* Regions (<tede/region.h>), under tede/compiler.py. */
 #include "binding.h"
 #include <tede/region.h>
+#include <tede/replay.h>
 #include <time.h>
 
 static PyObject *begin(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
@@ -49,6 +50,7 @@ typedef struct CompiledObject {
     PyObject      *function, *compiler, *weakrefs, *dict;
     int            tier;
     bool           measures;
+    td_replay     *replay;      /* of what devices are asked for; NULL */
     kind_of_call   kinds[KINDS];
 } CompiledObject;
 
@@ -143,17 +145,44 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t flags, PyObject
     return result;
 }
 
+/* What devices are asked for meanwhile is launched as graphs where it comes again. */
+static PyObject *call_followed(PyObject *o, PyObject *const *args, size_t flags, PyObject *names)
+{
+    CompiledObject *self = (CompiledObject *)o;
+    const int begun = td_replay_begin(self->replay);
+    PyObject *result = begun < 0 ? td_py_raise() : call(o, args, flags, names), *kind, *value, *trace;
+    if (begun)
+        return result;
+    PyErr_Fetch(&kind, &value, &trace);
+    if (!td_replay_end(self->replay)) {
+        PyErr_Restore(kind, value, trace);
+        return result;
+    }
+    Py_CLEAR(result);
+    td_py_raise();
+    if (kind)
+        set_context(kind, value, trace);
+    return NULL;
+}
+
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     PyObject *function, *compiler;
-    int tier, always;
-    if (!td_py_no_keywords("Compiled", kw) || !PyArg_ParseTuple(args, "OiOp:Compiled", &function, &tier, &compiler, &always))
+    int tier, always, graphs = 0;
+    if (!td_py_no_keywords("Compiled", kw) || !PyArg_ParseTuple(args, "OiOp|p:Compiled", &function, &tier, &compiler, &always, &graphs))
         return NULL;
     CompiledObject *self = (CompiledObject *)type->tp_alloc(type, 0);
     if (self) {
         self->call = call;
         self->function = Py_NewRef(function), self->compiler = Py_NewRef(compiler);
         self->tier = tier, self->measures = !tier && !always;
+    }
+    if (self && graphs) {
+        self->call = call_followed;
+        if (!(self->replay = td_replay_new())) {
+            Py_DECREF(self);
+            return td_py_raise();
+        }
     }
     return (PyObject *)self;
 }
@@ -180,6 +209,7 @@ static void dealloc(PyObject *o)
     Py_XDECREF(self->function);
     Py_XDECREF(self->compiler);
     Py_XDECREF(self->dict);
+    td_replay_release(self->replay);
     Py_TYPE(o)->tp_free(o);
 }
 
@@ -224,9 +254,11 @@ static PyTypeObject compiled_type = {
 static PyObject *counts(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
     const td_region_stats s = td_region_counts();
-    return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsKsK}", "regions", s.regions, "recorded_calls", s.recorded_calls, "dropped_calls", s.dropped_calls, "fused_calls",
+    const td_replay_stats r = td_replay_counts();
+    return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsKsKsKsKsK}", "regions", s.regions, "recorded_calls", s.recorded_calls, "dropped_calls", s.dropped_calls, "fused_calls",
                          s.fused_calls, "early_flushes", s.early_flushes, "plans", s.plans, "compiled_plans", s.compiled_plans, "discarded_plans", s.discarded_plans,
-                         "cache_hits", s.cache_hits, "compiled_groups", s.compiled_groups, "direct_calls", (unsigned long long)direct_calls);
+                         "cache_hits", s.cache_hits, "compiled_groups", s.compiled_groups, "direct_calls", (unsigned long long)direct_calls, "graphs", r.graphs,
+                         "graph_launches", r.launches, "graph_calls", r.calls);
 }
 
 static PyObject *plans(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))

@@ -21,9 +21,10 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         backend: None, "inductor" and other names that nobody registered are the library's own; "eager" runs the model as it is. A function is passed a
             torch.fx.GraphModule of what was called and the tensors that it takes, and what it returns is called instead, then and when the
             same calls come again on tensors of the same description. Where a value is needed early a graph ends, and another begins.
-        mode: PyTorch's names. All of them measure both tiers, and calls as they would be without compile, and take the quickest way.
-        options: a dict. tier: 1 or 2, where the ways would be measured; compiler: the program's name, where TEDE_COMPILER or cc would be called. A backend that is a
-            function is passed mode and options, if given.
+        mode: PyTorch's names. All of them measure both tiers, and calls as they would be without compile, and take the quickest way. "reduce-overhead" and
+            "max-autotune" launch what a device with graphs is asked for as graphs, once it has come twice with the same addresses, sizes and numbers.
+        options: a dict. tier: 1 or 2, where the ways would be measured; compiler: the program's name, where TEDE_COMPILER or cc would be called;
+            "triton.cudagraphs": the graphs of these modes. A backend that is a function is passed mode and options, if given.
         dynamic: accepted; sizes are never compiled in, but for a backend's graphs.
         disable: the model itself is returned.
 
@@ -74,18 +75,19 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 
 
 def tier_of(mode, options):
-    """What `mode` and `options` say of regions: the tier (0: the quicker one) and the compiler's name."""
+    """What `mode` and `options` say of regions: the tier (0: the quicker one), the compiler's name, and whether devices' work becomes graphs."""
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
     tier, compiler = (options or {}).get("tier", 0), (options or {}).get("compiler")
     if tier not in (0, 1, 2):
         raise RuntimeError(f"options: tier is 1 or 2, not {tier!r}")
-    return {"tier": tier, "compiler": None if compiler is None else str(compiler)}
+    graphs = mode in ("reduce-overhead", "max-autotune") or bool((options or {}).get("triton.cudagraphs", False))
+    return {"tier": tier, "compiler": None if compiler is None else str(compiler), "graphs": graphs}
 
 
-def in_region(function, fullgraph=False, tier=0, compiler=None):
+def in_region(function, fullgraph=False, tier=0, compiler=None, graphs=False):
     """The function within a region, or as it is where measuring finds that quicker: Note [Measured calls] in python/csrc/region.c."""
-    call = _C.Compiled(function, tier, compiler, fullgraph)
+    call = _C.Compiled(function, tier, compiler, fullgraph, graphs)
 
     def whole(*args, **kwargs):
         from tede._region_report import Watch
@@ -158,5 +160,5 @@ class OptimizedModule(Module):
 def stats():
     """What regions have counted since the process began: a dict of regions, recorded_calls, dropped_calls, fused_calls, early_flushes; and of
     joined calls in tier 2 plans, compiled_plans, discarded_plans, cache_hits, compiled_groups. direct_calls: of compiled functions, where measuring
-    found them quicker without a region."""
+    found them quicker without a region. graphs, graph_launches, graph_calls: of devices, graphs that were recorded, their launches, and the calls in them."""
     return _C._region_counts()

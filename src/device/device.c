@@ -3,6 +3,7 @@
  * Loading, which knows of operators too, is in src/dispatch/load.c.  A table is shown once it is whole and never taken
  * away, so reading it needs no lock. */
 #include "device/device.h"
+#include "device/follow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +129,9 @@ int td_device_copy_bytes(td_device to_device, void *to, td_device from_device, c
         td_stream *other = both && to_device.index != from_device.index ? td_stream_current(from_device) : stream;
         bool reading = false;
         status = !stream || !other || td_stream_wait(stream, other) || (waits && td_late_begin(stream, &reading)) ||
-                 library->transfer(device, td_stream_handle(stream), to_device, to, from_device, from, nbytes, later || both) ||
+                 (both && other == stream ? td_stream_ask(stream, &(td_request){TD_ASK_COPY, to, from, (int64_t)nbytes, 0, 0, NULL})
+                                          : td_stream_settle(stream) || library->transfer(device, td_stream_raw(stream), to_device, to, from_device, from, nbytes,
+                                                                                          later || both)) ||
                  td_stream_wait(other, stream) ? -1 : 0;
         status = stream ? td_late_end(stream, waits, reading, status) : status;
     } else {
@@ -148,7 +151,7 @@ int td_device_fill_bytes(td_device device, void *to, uint8_t byte, size_t nbytes
     if (!library || !library->fill)
         return 1;
     td_stream *stream = td_stream_current(device);
-    const int status = stream ? library->fill(device, td_stream_handle(stream), to, byte, nbytes) : -1;
+    const int status = stream ? td_stream_ask(stream, &(td_request){TD_ASK_FILL, to, NULL, (int64_t)nbytes, 0, byte, NULL}) : -1;
     if (status != 0 && td_error_code() == TD_OK)
         td_error(TD_E_RUNTIME, "%s: %lld bytes can't be filled, for no reason given", library->name, (long long)nbytes);
     return status ? -1 : 0;

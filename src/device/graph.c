@@ -11,9 +11,11 @@
  *
  * The addresses that were recorded must stay good, so the pool lives as long as a graph that has recorded in it. */
 #include "device/device.h"
+#include "device/follow.h"
 #include "base/random.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* What a graph takes of a generator. */
 typedef struct draws {
@@ -141,7 +143,7 @@ int td_graph_begin(td_graph *graph, td_device device, uint64_t pool, td_graph_mo
     graph->device = device, graph->pool = pool, graph->recorder = stream, graph->recording = true;
     graph->serial = __atomic_add_fetch(&n_recordings, 1, __ATOMIC_RELAXED);
     td_device_memory_recording(device, 1);
-    if (library->graph_begin(device, td_stream_handle(stream), mode)) {
+    if (td_stream_settle(stream) || library->graph_begin(device, td_stream_raw(stream), mode)) {
         graph->recording = false;
         td_device_memory_recording(device, -1);
         leave_pool(device, pool);
@@ -160,7 +162,7 @@ int td_graph_end(td_graph *graph)
     for (td_stream *s = td_stream_first(device); s; s = td_stream_next(s))
         if (td_stream_graph(s) == graph)
             td_stream_set_graph(s, NULL);
-    graph->handle = td_device_of(device.type)->graph_end(device, td_stream_handle(graph->recorder));
+    graph->handle = td_device_of(device.type)->graph_end(device, td_stream_raw(graph->recorder));
     graph->recording = false;
     td_device_memory_recording(device, -1);
     return graph->handle ? 0 : td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: no graph, for no reason given", td_device_name(device.type)) : -1;
@@ -175,7 +177,7 @@ int td_graph_reserve(td_device device, td_generator *g, uint64_t n, uint64_t *se
     draws *d = graph ? graph->draws : NULL;
     *state = NULL;
     if (!graph)
-        return stream ? td_random_reserve(g, n, seed, offset) : -1;
+        return stream ? td_stream_reserve(stream, g, n, seed, offset, state) : -1;
     while (d && d->generator != g)
         d = d->next;
     if (!d) {
@@ -194,24 +196,28 @@ int td_graph_reserve(td_device device, td_generator *g, uint64_t n, uint64_t *se
     return 0;
 }
 
-static int set_state(td_graph *graph, const draws *d)
+int td_stream_put_words(td_stream *stream, void *to, const uint64_t *words)
 {
-    const td_device device = graph->device;
-    uint64_t seed, offset, *words = td_device_of(device.type)->host_alloc ? td_pinned_new(device, 2 * sizeof *words) : NULL, own[2];
-    const bool pinned = words != NULL;
-    if (!pinned && td_device_of(device.type)->host_alloc)
+    const td_device device = td_stream_device(stream);
+    const td_device_library *library = td_device_of(device.type);
+    const size_t bytes = 2 * sizeof *words;
+    uint64_t *pinned = library->host_alloc ? td_pinned_new(device, bytes) : NULL;
+    if (!pinned && library->host_alloc)
         return -1;
-    if (td_random_reserve(d->generator, d->taken, &seed, &offset)) {
-        td_pinned_free(words);
-        return -1;
-    }
-    words = pinned ? words : own;
-    words[0] = seed, words[1] = offset / 4;
-    int status = td_device_copy_bytes(device, d->state, (td_device){TD_CPU, -1}, words, sizeof own, pinned);
-    status = pinned && td_pinned_used_on(words, td_stream_current(device)) ? -1 : status;
     if (pinned)
-        td_pinned_free(words);
-    return status;
+        memcpy(pinned, words, bytes);
+    int status = td_stream_settle(stream) ||
+                 library->transfer(device, td_stream_raw(stream), device, to, (td_device){TD_CPU, -1}, pinned ? pinned : words, bytes, pinned != NULL) ? -1 : 0;
+    status = pinned && td_pinned_used_on(pinned, stream) ? -1 : status;
+    if (pinned)
+        td_pinned_free(pinned);
+    return status && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a generator's state can't be set, for no reason given", library->name) : status;
+}
+
+static int set_state(td_stream *stream, const draws *d)
+{
+    uint64_t seed, offset;
+    return td_random_reserve(d->generator, d->taken, &seed, &offset) ? -1 : td_stream_put_words(stream, d->state, (uint64_t[]){seed, offset / 4});
 }
 
 /* A launch comes after the one before it, whose memory it uses. */
@@ -223,9 +229,9 @@ int td_graph_launch(td_graph *graph)
     if (!stream || (graph->last && td_stream_wait(stream, graph->last)))
         return -1;
     for (draws *d = graph->draws; d; d = d->next)
-        if (set_state(graph, d))
+        if (set_state(stream, d))
             return -1;
-    if (td_device_of(graph->device.type)->graph_launch(graph->device, td_stream_handle(stream), graph->handle))
+    if (td_stream_settle(stream) || td_device_of(graph->device.type)->graph_launch(graph->device, td_stream_raw(stream), graph->handle))
         return -1;
     graph->last = stream;
     if (graph->notes)

@@ -7,6 +7,7 @@
  *
  * Notes of several threads that share a stream, written while one of them reads the record, may be lost behind the error that is raised. */
 #include "device/device.h"
+#include "device/follow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,9 +53,11 @@ static int clear(td_stream *stream, void *record)
     static const int64_t zeros[TD_LATE_WORDS];
     const td_device device = td_stream_device(stream);
     const td_device_library *library = td_device_of(device.type);
+    if (td_stream_settle(stream))
+        return -1;
     if (library->fill)
-        return library->fill(device, td_stream_handle(stream), record, 0, sizeof zeros);
-    return library->transfer ? library->transfer(device, td_stream_handle(stream), device, record, (td_device){TD_CPU, -1}, zeros, sizeof zeros, false)
+        return library->fill(device, td_stream_raw(stream), record, 0, sizeof zeros);
+    return library->transfer ? library->transfer(device, td_stream_raw(stream), device, record, (td_device){TD_CPU, -1}, zeros, sizeof zeros, false)
                              : library->copy(device, record, (td_device){TD_CPU, -1}, zeros, sizeof zeros);
 }
 
@@ -128,7 +131,9 @@ static int read_record(td_stream *stream, int64_t *to)
     const td_device device = td_stream_device(stream);
     const td_device_library *library = td_device_of(device.type);
     const void *record = td_stream_late(stream)->record;
-    return library->transfer ? library->transfer(device, td_stream_handle(stream), (td_device){TD_CPU, -1}, to, device, record,
+    if (td_stream_settle(stream))
+        return -1;
+    return library->transfer ? library->transfer(device, td_stream_raw(stream), (td_device){TD_CPU, -1}, to, device, record,
                                                  TD_LATE_WORDS * sizeof *to, true)
                              : library->copy((td_device){TD_CPU, -1}, to, device, record, TD_LATE_WORDS * sizeof *to);
 }

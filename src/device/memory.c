@@ -16,6 +16,7 @@
  *
  * Devices without streams have nothing to order by: each block is the device's own. */
 #include "device/device.h"
+#include "device/follow.h"
 #include "base/watch.h"
 
 #include <pthread.h>
@@ -217,18 +218,27 @@ static void note_reserved(pool *p, size_t bytes)
         p->stats.peak_reserved = p->stats.reserved;
 }
 
-/* Segments all of which is free, back to the device; their streams have done what used them.  With the lock held. */
+/* Of what the stream has been asked for; the lock of who follows it (replay.c) isn't taken under this one. */
+static int drain(td_stream *stream)
+{
+    const td_device device = td_stream_device(stream);
+    return td_device_of(device.type)->stream_synchronize(device, td_stream_raw(stream));
+}
+
+/* Segments all of which is free, back to the device; their streams have done what used them, and keep nothing back.  With the lock held. */
 static void release_segments(pool *p)
 {
     const td_device_library *library = td_device_of(p->device.type);
     for (arena *a = p->arenas; a && !p->recordings; a = a->next) {
         bool waited = false;
+        if (__atomic_load_n(&td_stream_following(a->stream)->keeps, __ATOMIC_ACQUIRE))
+            continue;
         for (int bin = 0; bin < BINS; bin++)
             for (block *b = a->bins[bin], *next; b; b = next) {
                 next = b->next;
                 if (b->before || b->after || a->owner)
                     continue;
-                if (!waited && td_stream_drain(a->stream))
+                if (!waited && drain(a->stream))
                     return td_error_clear();
                 waited = true;
                 take_free(a, b);
@@ -433,6 +443,14 @@ static void *new_block(td_device device, size_t nbytes)
     pthread_mutex_lock(&p->lock);
     void *block = take(p, stream, nbytes);
     pthread_mutex_unlock(&p->lock);
+    if (!block && td_stream_following(stream)->keeps && td_error_code() == TD_E_MEMORY) {
+        td_error_clear();               /* what is kept back holds free memory */
+        if (td_stream_settle(stream))
+            return NULL;
+        pthread_mutex_lock(&p->lock);
+        block = take(p, stream, nbytes);
+        pthread_mutex_unlock(&p->lock);
+    }
     return block;
 }
 
@@ -448,6 +466,16 @@ void *td_device_block_new(td_device device, size_t nbytes)
     if (block)
         note(TD_EVENT_ALLOCATE, device, block, nbytes);
     return block;
+}
+
+static void mark_users(td_device device, block *b)
+{
+    for (user *u = b->users; u; u = u->next)
+        if (!(u->event = td_event_new(device, false)) || td_event_mark(u->event, u->stream)) {
+            td_error_clear();           /* without an event: wait at once */
+            if (td_stream_drain(u->stream))
+                td_error_clear();
+        }
 }
 
 void td_device_block_free(td_device device, void *start, size_t nbytes)
@@ -470,12 +498,11 @@ void td_device_block_free(td_device device, void *start, size_t nbytes)
         p->stats.frees++;
         p->stats.allocated -= b->bytes;
         p->stats.total_freed += b->bytes;
-        for (user *u = b->owner ? NULL : b->users; u; u = u->next)
-            if (!(u->event = td_event_new(device, false)) || td_event_mark(u->event, u->stream)) {
-                td_error_clear();       /* without an event: wait at once */
-                if (td_stream_drain(u->stream))
-                    td_error_clear();
-            }
+        if (b->users && !b->owner) {    /* the block is nobody's meanwhile */
+            pthread_mutex_unlock(&p->lock);
+            mark_users(device, b);
+            pthread_mutex_lock(&p->lock);
+        }
         if (b->users) {
             b->next = p->pending;
             p->pending = b;
@@ -594,7 +621,7 @@ int td_device_memory_reset_peak(td_device device)
 int td_device_empty_cache(td_device device)
 {
     pool *p = resolve(&device);
-    if (!p)
+    if (!p || td_device_settle(device))
         return -1;
     pthread_mutex_lock(&p->lock);
     settle_pending(p, true);

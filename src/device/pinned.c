@@ -78,31 +78,34 @@ void td_pinned_free(void *start)
 {
     pthread_mutex_lock(&lock);
     pinned **at = find(start), *b = *at;
-    if (b) {
+    if (b)
         *at = b->next;
-        if (b->stream && (!(b->event = td_event_new(td_stream_device(b->stream), false)) || td_event_mark(b->event, b->stream))) {
+    pthread_mutex_unlock(&lock);
+    if (!b)
+        return;
+    if (b->stream && (!(b->event = td_event_new(td_stream_device(b->stream), false)) || td_event_mark(b->event, b->stream))) {
+        td_error_clear();
+        if (td_stream_drain(b->stream))
             td_error_clear();
-            if (td_stream_drain(b->stream))
-                td_error_clear();
-        }
-        b->next = unused[b->power];
-        unused[b->power] = b;
     }
+    pthread_mutex_lock(&lock);
+    b->next = unused[b->power];
+    unused[b->power] = b;
     pthread_mutex_unlock(&lock);
 }
 
 /* A second stream makes the first one wait for nothing: its work is waited for here, which is rare. */
 int td_pinned_used_on(void *start, td_stream *stream)
 {
-    int status = 0;
+    td_stream *before = NULL;
     pthread_mutex_lock(&lock);
     pinned *b = *find(start);
-    if (b && b->stream && b->stream != stream)
-        status = td_stream_drain(b->stream);
-    if (b)
+    if (b) {
+        before = b->stream;
         b->stream = stream;
+    }
     pthread_mutex_unlock(&lock);
-    return status;
+    return before && before != stream ? td_stream_drain(before) : 0;
 }
 
 void td_pinned_empty_cache(void)

@@ -6,6 +6,7 @@
  * that doesn't fit is built anew. */
 #include "base/cache.h"
 #include "device/device.h"
+#include "device/follow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -242,7 +243,7 @@ int td_device_launch_lanes(td_device device, void *kernel, int64_t groups, int l
     td_stream *stream = td_stream_current(device);
     if (!stream)
         return -1;
-    int status = library->launch(device, td_stream_handle(stream), kernel, groups, lanes, n_arguments, arguments);
+    const int status = td_stream_ask(stream, &(td_request){TD_ASK_LAUNCH, kernel, NULL, groups, lanes, n_arguments, arguments});
     return status && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a kernel can't be launched, for no reason given", library->name) : status;
 }
 
@@ -250,21 +251,21 @@ static int64_t library_calls;
 int64_t td_library_calls(void) { return __atomic_load_n(&library_calls, __ATOMIC_RELAXED); }
 
 /* A function that a table may lack, and that may decline. */
-#define BY_LIBRARY(name, argument)                                                                                                            \
+#define BY_LIBRARY(name, argument, ask)                                                                                                            \
     int td_device_##name(td_device device, const argument *of)                                                                                \
     {                                                                                                                                         \
         const td_device_library *library = td_device_of(device.type);                                                                         \
         td_stream *stream = library->name ? td_stream_current(device) : NULL;                                                                 \
-        const int status = !library->name ? 1 : stream ? library->name(device, td_stream_handle(stream), of) : -1;                            \
+        const int status = !library->name ? 1 : stream ? td_stream_ask(stream, &(td_request){.kind = ask, .of = of}) : -1;                   \
         if (status == 0)                                                                                                                      \
             __atomic_fetch_add(&library_calls, 1, __ATOMIC_RELAXED);                                                                          \
         return status < 0 && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a " #name " failed, for no reason given", td_device_name(device.type))  \
                                                       : status;                                                                               \
     }
-BY_LIBRARY(product, td_product)
-BY_LIBRARY(convolution, td_convolution_call)
-BY_LIBRARY(fft, td_fft_call)
-BY_LIBRARY(factor, td_factor_call)
+BY_LIBRARY(product, td_product, TD_ASK_PRODUCT)
+BY_LIBRARY(convolution, td_convolution_call, TD_ASK_CONVOLUTION)
+BY_LIBRARY(fft, td_fft_call, TD_ASK_FFT)
+BY_LIBRARY(factor, td_factor_call, TD_ASK_FACTOR)
 
 static uint32_t library_flags = TD_LIBRARY_DEFAULT;
 uint32_t td_library_flags(void) { return __atomic_load_n(&library_flags, __ATOMIC_RELAXED); }

@@ -6,6 +6,7 @@
  * A device whose library has no streams has one, on which `synchronize` waits for everything. */
 #include "device/chosen.h"
 #include "device/device.h"
+#include "device/follow.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ struct td_stream {
     td_stream *next;            /* of those of its device */
     td_graph  *graph;           /* that it records */
     td_late    late;
+    td_following following;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -29,13 +31,24 @@ static _Thread_local td_chosen chosen;
 td_chosen td_streams_chosen(void) { return chosen; }
 void      td_streams_choose(const td_chosen *streams) { chosen = *streams; }
 
+/* In memory that is cleared. */
+static void set_up(td_stream *s, td_device device, int priority, int64_t id)
+{
+    pthread_mutexattr_t recursive;
+    *s = (td_stream){.device = device, .priority = priority, .id = id, .refcount = 1, .late = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&s->following.lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+}
+
 int td_streams_prepare(int type, int count)
 {
     td_stream *made = calloc((size_t)count, sizeof *made);
     if (!made)
         return td_error(TD_E_MEMORY, "no memory for a device's streams");
     for (int i = 0; i < count; i++)
-        made[i] = (td_stream){.device = {(int8_t)type, (int8_t)i}, .refcount = 1, .late = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+        set_up(&made[i], (td_device){(int8_t)type, (int8_t)i}, 0, 0);
     __atomic_store_n(&firsts[type], made, __ATOMIC_RELEASE);
     return 0;
 }
@@ -85,7 +98,7 @@ td_stream *td_stream_new(td_device device, int priority)
     } else if (!(found = calloc(1, sizeof *found))) {
         td_error(TD_E_MEMORY, "no memory for a stream");
     } else {
-        *found = (td_stream){.device = first->device, .priority = priority, .id = last->id + 1, .refcount = 1, .late = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+        set_up(found, first->device, priority, last->id + 1);
         found->handle = library->stream_new(first->device, priority);
         if (found->handle) {
             __atomic_store_n(&last->next, found, __ATOMIC_RELEASE);
@@ -119,8 +132,9 @@ td_stream *td_stream_next(const td_stream *stream) { return __atomic_load_n(&str
 td_device td_stream_device(const td_stream *stream) { return stream->device; }
 int64_t   td_stream_id(const td_stream *stream) { return stream->id; }
 int       td_stream_priority(const td_stream *stream) { return stream->priority; }
-void     *td_stream_handle(const td_stream *stream) { return stream->handle; }
+void     *td_stream_raw(const td_stream *stream) { return stream->handle; }
 td_late  *td_stream_late(td_stream *stream) { return &stream->late; }
+td_following *td_stream_following(td_stream *stream) { return &stream->following; }
 
 td_graph *td_stream_graph(const td_stream *stream) { return __atomic_load_n(&stream->graph, __ATOMIC_ACQUIRE); }
 void      td_stream_set_graph(td_stream *stream, td_graph *graph) { __atomic_store_n(&stream->graph, graph, __ATOMIC_RELEASE); }
@@ -129,6 +143,8 @@ bool      td_stream_is_recording(td_stream *stream) { return td_stream_graph(str
 int td_stream_drain(td_stream *stream)
 {
     const td_device_library *library = td_device_of(stream->device.type);
+    if (td_stream_settle(stream))
+        return -1;
     return library->stream_synchronize ? library->stream_synchronize(stream->device, stream->handle)
          : library->synchronize ? library->synchronize(stream->device.index) : 0;
 }
@@ -145,7 +161,7 @@ int td_device_synchronize(td_device device)
     if (td_device_resolve(&device))
         return -1;
     const td_device_library *library = td_device_of(device.type);
-    int status = library && library->synchronize ? library->synchronize(device.index) : 0;
+    int status = library && td_device_settle(device) ? -1 : library && library->synchronize ? library->synchronize(device.index) : 0;
     for (td_stream *s = library ? td_stream_first(device) : NULL; s && status == 0; s = td_stream_next(s))
         if (__atomic_load_n(&s->late.armed, __ATOMIC_ACQUIRE))
             status = td_stream_synchronize(s);
@@ -213,6 +229,8 @@ int td_event_mark(td_event *event, td_stream *stream)
     }
     if (!library->event_new)
         return td_stream_drain(stream);
+    if (td_stream_settle(stream))
+        return -1;
     if (!event->handle && !(event->handle = library->event_new(event->device, event->timed)))
         return td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: no new event, for no reason given", library->name) : -1;
     td_graph *graph = td_stream_graph(stream);
@@ -236,7 +254,7 @@ int td_event_wait(td_event *event, td_stream *stream)
         return 0;
     if (stream->device.type != event->device.type)
         return td_event_synchronize(event);
-    if (td_device_of(event->device.type)->event_wait(stream->device, event->handle, stream->handle))
+    if (td_stream_settle(stream) || td_device_of(event->device.type)->event_wait(stream->device, event->handle, stream->handle))
         return -1;
     /* The stream joins a recording that has the event. */
     td_graph *graph = event->serial ? td_stream_graph(event->marked) : NULL;

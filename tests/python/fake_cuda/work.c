@@ -23,7 +23,7 @@ static struct { char function[64]; int after, code; } failure;
 long fake_cuda_count(const char *name)
 {
     static const char *const names[] = {"memory", "host", "streams", "events", "modules", "launches", "products", "compiled", "handles", "math", "compute",
-                                        "convolutions", "plans", "measured", "descriptors", "algorithm", "convolution math", "transforms", "transform plans", "factors", "collectives", "communicators", "graphs", "graph launches"};
+                                        "convolutions", "plans", "measured", "descriptors", "algorithm", "convolution math", "transforms", "transform plans", "factors", "collectives", "communicators", "graphs", "graph launches", "graph kernels"};
     for (int i = 0; i < COUNTS; i++)
         if (!strcmp(names[i], name))
             return fake_counts[i];
