@@ -49,7 +49,8 @@ SCOPE = {
                r"|TestMemoryProfiler|TestDataFlow|TestIdentifyGradients|TestProfilerTree|_efficientzerotensor|_add_relu|simple_registry|_EnablePythonDispatcher|_IncludeDispatchKeyGuard"
                r"|torch\.library\._impls|func_type_(cpp|python)|_fake_scan|LazyGraphModule"
                r"|(torch\._|from _)(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
-               r"|python_dispatcher",
+               r"|python_dispatcher|torch\._test_|_nn\._test_|_cached_tensors_enabled|_grid_sampler_2d_cpu_fallback|_torch_docs|AbortHandler"
+               r"|_record_function_enter\(|symint_visitor_fn",
     "torchvision": r"torchvision",
     "lazy tensors": r"_lazy\b(?!_)|LAZY\b",
     "how nn.functional is written": r"TestFunctionalTracing",

@@ -114,7 +114,7 @@ static PyObject *node_name(PyObject *self, PyObject *unused)
 {
     (void)unused;
     const char *name = td_node_name(((NodeObject *)self)->node);
-    static const char *const own_names[] = {"AccumulateGrad", "CopySlices", "CopyBackwards"};       /* not generated, in PyTorch */
+    static const char *const own_names[] = {"AccumulateGrad", "CopySlices", "CopyBackwards", "Error"};       /* not generated, in PyTorch */
     bool own = false;
     for (size_t i = 0; i < sizeof own_names / sizeof *own_names; i++)
         own |= !strcmp(name, own_names[i]);

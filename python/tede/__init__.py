@@ -140,6 +140,8 @@ def __getattr__(name: str) -> "Any":
             value = getattr(_import("tede." + _WRITTEN[name]), name)
         except (ModuleNotFoundError, AttributeError):
             raise _Missing(name) from None
+        if name == "Storage":           # which follows the default dtype
+            return value
     elif name in _SUBMODULES:
         try:
             value = _import("tede." + name)

@@ -651,7 +651,7 @@ _classes = {}
 
 def __getattr__(name):
     if name == "Storage":           # the old name of the default dtype's
-        name = "FloatStorage"
+        name = TITLES[short(_C.get_default_dtype())] + "Storage"
     if name in STORAGES:
         return _classes.setdefault(name, _classes.get(name) or _legacy(name))
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

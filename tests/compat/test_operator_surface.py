@@ -173,3 +173,11 @@ def test_out_forms_go_by_pytorchs_names(lib):
 
 def test_the_numbers_of_complex32_are_those_of_its_parts(lib):
     assert lib.finfo(lib.complex32).eps == lib.finfo(lib.float16).eps and lib.finfo(lib.complex32).dtype == "float16"
+
+
+def test_histc_looks_at_its_range_before_the_dtype(lib):
+    x = lib.tensor([1, 2])
+    with pytest.raises(RuntimeError, match="max must be larger than min"):
+        lib.histc(x, 4, min=3, max=1)
+    with pytest.raises(RuntimeError, match=r"bins must be > 0"):
+        lib.histc(x, 0)

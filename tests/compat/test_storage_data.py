@@ -159,3 +159,12 @@ def test_a_storage_that_no_tensor_looks_at_moves_to_shared_memory(lib):
 def test_a_storage_on_a_device_that_is_none_is_refused(lib):
     with pytest.raises(RuntimeError, match="Storage device not recognized"):
         lib.UntypedStorage(2, device="xla")
+
+
+def test_storage_is_the_class_of_the_default_dtype(lib):
+    assert lib.Storage is lib.FloatStorage
+    lib.set_default_dtype(lib.float64)
+    try:
+        assert lib.Storage is lib.DoubleStorage
+    finally:
+        lib.set_default_dtype(lib.float32)

@@ -35,16 +35,16 @@ static bool is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtyp
 td_tensor *td_op_histc(td_tensor *self, int64_t bins, td_scalar min, td_scalar max)
 {
     if (bins <= 0)
-        return td_fail(TD_E_RUNTIME, "bins must be > 0");
-    if (is_complex(self) || self->dtype == TD_BOOL)
+        return td_fail(TD_E_RUNTIME, "torch.histogram(): bins must be > 0, but got %" PRId64 " for dimension 0", bins);
+    if (td_scalar_double(min) > td_scalar_double(max))
+        return td_fail(TD_E_RUNTIME, "torch.histc: max must be larger than min");
+    if (!td_dtype_is_floating((td_dtype)self->dtype))
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"histogram_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     double low = td_scalar_double(min), high = td_scalar_double(max);
     if (td_scalar_check(min, (td_dtype)self->dtype) || td_scalar_check(max, (td_dtype)self->dtype))
         return NULL;
     if (self->device.type == TD_META)
         return td_tensor_new(1, &bins, (td_dtype)self->dtype, self->device);
-    if (low > high)
-        return td_fail(TD_E_RUNTIME, "torch.histc(): max must be larger than min");
     const bool there = td_is_outside(self->device);
     TD_AUTO td_tensor *x = there ? td_make_contiguous(self) : td_as_contiguous(self, TD_F64);
     if (!x || (there && low == high && x->numel && own_range(x, &low, &high)))
