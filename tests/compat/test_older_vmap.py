@@ -31,3 +31,15 @@ def test_what_it_refuses(lib, older):
             "`out_dims` must have one dim per output": lambda: older._vmap(lambda x: x, out_dims=(0, 0))(x)}.items():
         with pytest.raises(ValueError, match=match):
             call()
+
+
+def test_a_dual_number_of_a_batch_has_the_tangent_that_it_was_given(lib, older):
+    forward = lib.autograd.forward_ad
+    given = []
+
+    def tangent_of(tangent):
+        with forward.dual_level():
+            dual = forward.make_dual(lib.ones(3), tangent)
+            given.append(forward.unpack_dual(dual).tangent is tangent)
+            return forward.unpack_dual(dual * 2).tangent
+    assert older._vmap(tangent_of, 0, 0)(lib.ones(2, 3)).tolist() == [[2.] * 3] * 2 and given == [True]

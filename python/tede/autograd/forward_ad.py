@@ -61,7 +61,10 @@ def _make_batched(tensor, tangent):
     def front(x, dim):
         return x.movedim(dim, 0) if dim >= 0 else x.expand(size, *x.shape)
     (x, at), (t, to) = _C._transform_unwrap(tensor), _C._transform_unwrap(tangent)
-    return _C._transform_wrap(_C._transform_below(lambda: make_dual(front(x, at), front(t, to))), 0)
+    below = _C._transform_below(front, t, to)
+    dual = _C._transform_wrap(_C._transform_below(lambda: make_dual(front(x, at), below)), 0)
+    dual._tede_tangent = tangent, below         # for unpack_dual, which gives the tangent itself
+    return dual
 
 
 def unpack_dual(tensor, *, level=None):
@@ -70,8 +73,11 @@ def unpack_dual(tensor, *, level=None):
         return UnpackedDualTensor(tensor, None)
     if isinstance(tensor, Tensor) and _at_vmap(tensor):
         value, dim = _C._transform_unwrap(tensor)
-        parts = _C._transform_below(unpack_dual, value)
-        return UnpackedDualTensor(*(x if x is None else _C._transform_wrap(x, dim) for x in parts))
+        primal, tangent = _C._transform_below(unpack_dual, value)
+        given, below = getattr(tensor, "_tede_tangent", (None, None))
+        if tangent is None or tangent is not below:
+            given = None if tangent is None else _C._transform_wrap(tangent, dim)
+        return UnpackedDualTensor(_C._transform_wrap(primal, dim), given)
     return UnpackedDualTensor(*_C._unpack_dual(tensor))
 
 
