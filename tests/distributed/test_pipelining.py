@@ -14,7 +14,8 @@ def follow(orders, stages):
         for rank, order in enumerate(orders):
             if at[rank] == len(order):
                 continue
-            forward, stage, i = order[at[rank]]
+            stage, kind, i = order[at[rank]]
+            forward = kind == "F"
             needs = [(True, stage - 1, i)] if forward and stage else [] if forward else [(True, stage, i)] + [(False, stage + 1, i)] * (stage < stages - 1)
             if all(step in done for step in needs):
                 done.add((forward, stage, i))
@@ -171,3 +172,80 @@ def unequal(lib, rank, size):
 def test_microbatches_are_equal_within_a_step():
     first, second = ranks.run(unequal, 2)
     assert first == ([None, None], "outputs of microbatches differ:") and second == ([4, 6], None)
+
+
+def test_actions_are_read_merged_and_followed(library):
+    s = import_module(f"{library}.distributed.pipelining.schedules")
+    read = s._Action.from_str
+    assert [str(read(text)) for text in ("1F0", "2SEND_B2", "1UNSHARD", " 0W3")] == ["1F0", "2SEND_B2", "1UNSHARD", "0W3"] and read("   ") is None
+    with pytest.raises(RuntimeError, match="Invalid action string: F0"):
+        read("F0")
+    assert list(map(str, s._merge_bw(list(map(read, ["0F0", "0I0", "0I1", "0W0", "", "0I2", "0W2", "0W1"]))))) == ["0F0", "0I0", "0I1", "0W0", "0B2", "0W1"]
+    with_parameters = s._add_unshard_reshard(list(map(read, ["0F0", "1F0", "2F0", "0B0"])), max_active_stages=2)
+    assert " ".join(map(str, with_parameters)) == "0UNSHARD 1UNSHARD 0F0 0RESHARD 2UNSHARD 1F0 1RESHARD 0UNSHARD 2F0 2RESHARD 0B0 0RESHARD"
+
+    def lists():
+        return {0: list(map(read, ["0F0", "0F1", "", "0B0", "", "0B1"])), 1: list(map(read, ["", "1F0", "1B0", "1F1", "1B1", ""]))}
+    messages = s._add_send_recv(lists(), lambda stage: stage, 2)
+    assert " ".join(map(str, messages[0])) == "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1"
+    assert " ".join(map(str, messages[1])) == "1RECV_F0 1RECV_F1 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1"
+    assert max(map(len, s._simulate_comms_compute(messages, lambda stage: stage, 2).values())) == 11
+    if library == "tede":                   # PyTorch can't show a list in which nothing has begun
+        with pytest.raises(ValueError, match="Schedule is not progressing"):
+            s._simulate_comms_compute({0: [read("0B0")], 1: [read("1F0")]}, lambda stage: stage, 2)
+    s._validate_schedule(lists(), 2, 2, 2)
+    for wrong in ({0: lists()[0]}, {0: [read("0F0")], 1: [read("1F0")]}, {0: [read("0B0")], 1: []}):
+        with pytest.raises(AssertionError):
+            s._validate_schedule(wrong, 2, 2, 1)
+
+
+def in_two_parts(lib, rank, size):
+    """Stages whose weights get their gradients later, by a list of actions, where a rank has neighbouring stages, too."""
+    P = import_module(f"{lib.__name__}.distributed.pipelining")
+    S = import_module(f"{lib.__name__}.distributed.pipelining.schedules")
+    one = _net(lib, 4)
+    many, places = copy.deepcopy(one), [0, 1, 1, 0]
+    mine = [i for i, where in enumerate(places) if where == rank]
+    stages = [P.PipelineStage(many[i], i, 4, lib.device("cpu")) for i in mine]
+    schedule = S._PipelineScheduleRuntime(stages, 2, loss_fn=lib.nn.functional.mse_loss, stage_index_to_group_rank=places)
+    lists = {0: "0F0 0F1 3F0 3I0 3F1 3I1 0I0 3W0 0I1 3W1 0W0 0W1", 1: "1F0 2F0 1F1 2F1 2I0 1I0 2B1 1B1 2W0 1W0"}
+    schedule._load_actions({where: [S._Action.from_str(word) for word in words.split()] for where, words in lists.items()})
+    x, y = lib.randn(4, 6), lib.randn(4, 6)
+    for _ in range(2):
+        many.zero_grad()
+        out = schedule.step(*[x] * (rank == 0), **{"target": y} if rank == 0 else {})
+    wanted = x
+    for part in one:
+        wanted = part(wanted)
+    sum(lib.nn.functional.mse_loss(a, b) for a, b in zip(wanted.chunk(2), y.chunk(2))).div(2).backward()
+    same = [bool(lib.allclose(p.grad, q.grad, atol=1e-6)) for i in mine for p, q in zip(many[i].parameters(), one[i].parameters())]
+    return same, out is None or bool(lib.allclose(out, wanted))
+
+
+def test_backward_passes_in_two_parts():
+    assert ranks.run(in_two_parts, 2, "tede") == [([True] * 8, True)] * 2
+
+
+def test_gradients_of_weights_come_second(library):
+    lib = import_module(library)
+    backward = import_module(f"{library}.distributed.pipelining._backward")
+    net = lib.nn.Sequential(lib.nn.Linear(4, 4), lib.nn.Tanh(), lib.nn.Linear(4, 4))
+    x = lib.randn(3, 4, requires_grad=True)
+    grads, later = backward.stage_backward_input((net(x).square().sum(),), None, [x], iter(net.parameters()))
+    assert all(p.grad is None for p in net.parameters())
+    backward.stage_backward_weight(net.parameters(), later)
+    found = [x.grad, grads[0], *(p.grad for p in net.parameters())]
+    wanted = lib.autograd.grad(net(x).square().sum(), [x, x, *net.parameters()])
+    assert all(lib.allclose(a, b, atol=1e-6) for a, b in zip(found, wanted))
+
+
+def test_a_weight_at_two_places():
+    import tede
+    from tede.distributed.pipelining._backward import stage_backward_input, stage_backward_weight
+    w, x = tede.randn(3, 3, requires_grad=True), tede.randn(2, 3, requires_grad=True)
+
+    def loss():
+        return ((x @ w).tanh() @ w).sum()
+    _, later = stage_backward_input((loss(),), None, [x], [w])
+    stage_backward_weight([w], later)
+    assert tede.allclose(w.grad, tede.autograd.grad(loss(), w)[0], atol=1e-6)

@@ -9,6 +9,7 @@ import pickle
 import tede
 import tede.distributed as dist
 from tede import Tensor, nn
+from tede.distributed.pipelining._backward import stage_backward_input, stage_backward_weight
 
 __all__ = ["PipelineStage"]
 
@@ -82,7 +83,7 @@ class PipelineStage(_PipelineStageBase):
         if stage_index >= num_stages:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
         if dw_builder is not None:
-            raise NotImplementedError("PipelineStage: backward passes aren't split here, so there is no use for dw_builder")
+            raise NotImplementedError("PipelineStage: gradients of weights are found in the graph, so there is no use for dw_builder")
         self.submod, self.stage_index, self.num_stages, self.device, self.group = submodule, stage_index, num_stages, tede.device(device), group
         self.group_rank, self.group_size = dist.get_rank(group), dist.get_world_size(group)
         if self.group_size > num_stages:
@@ -116,7 +117,7 @@ class PipelineStage(_PipelineStageBase):
                 self.boxes[name] = known or _Mailbox(self.group, here, there, tag)
 
     def clear_runtime_states(self):
-        self.fwd_cache, self.output_chunks = {}, []
+        self.fwd_cache, self.output_chunks, self._second = {}, [], {}
 
     def finish(self):
         """Wait until what was sent has gone."""
@@ -156,19 +157,34 @@ class PipelineStage(_PipelineStageBase):
             if x.shape != y.shape or x.dtype != y.dtype:
                 raise ValueError(f"Stage {self.stage_index} forward {what}s: expected {tuple(y.shape)} of {y.dtype}, got {tuple(x.shape)} of {x.dtype}")
 
-    def backward_one_chunk(self, number, loss=None, last_backward=False):
-        """Gradients of a microbatch: of its loss on the last stage, else by those that come from the next one."""
+    def backward_one_chunk(self, number, loss=None, full_backward=True, last_backward=False):
+        """Gradients of a microbatch: of its loss on the last stage, else by those that come from the next one. Of its inputs alone without
+        `full_backward`; backward_weight_one_chunk does the rest."""
         outputs, inputs = self.fwd_cache.pop(number)
-        needed = [x for x in outputs if x.requires_grad]
+        needed, grads = [x for x in outputs if x.requires_grad], None
         with self._sync_of(last_backward, outputs):
             if self.is_last:
-                loss.backward()
+                needed = [loss]
             else:
                 box = self.boxes["grads"]
                 box.kinds = [(tuple(x.shape), x.dtype, False) for x in needed]
-                tede.autograd.backward(needed, box.receive(number, self.device))
+                grads = box.receive(number, self.device)
+            if full_backward:
+                tede.autograd.backward(needed, grads)
+            else:
+                self._begin_backward(number, needed, grads, inputs)
         if not self.is_first:
             self.boxes["back"].send([tede.zeros_like(x) if x.grad is None else x.grad for x in inputs if x.requires_grad])
+
+    def _begin_backward(self, number, outputs, grads, inputs):
+        from tede.distributed.fsdp import FSDPModule, FullyShardedDataParallel
+        if isinstance(self.submod, (nn.parallel.DistributedDataParallel, FSDPModule, FullyShardedDataParallel)):
+            raise NotImplementedError("a backward pass in two parts of a stage whose gradients are reduced over data-parallel ranks")
+        self._second[number] = stage_backward_input(outputs, grads, inputs, self.submod.parameters())[1]
+
+    def backward_weight_one_chunk(self, number):
+        """Gradients of the weights, after those of the inputs."""
+        stage_backward_weight(self.submod.parameters(), self._second.pop(number))
 
     @contextlib.contextmanager
     def _sync_of(self, last, outputs):

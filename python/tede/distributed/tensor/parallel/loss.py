@@ -79,10 +79,12 @@ def _backward(func, args, kwargs):
 def loss_parallel():
     """Within it cross_entropy and its backward take logits that are DTensors sharded on the class dimension."""
     aten = tede.ops.aten
-    before = dict(_dispatch._handlers)
+    before, implicit = dict(_dispatch._handlers), _dispatch.implicit
+    _dispatch.implicit = True           # targets and weights are plain
     _dispatch._handlers.update({aten.cross_entropy_rows.default: _forward, aten.cross_entropy_rows_backward.default: _backward})
     try:
         yield
     finally:
         _dispatch._handlers.clear()
         _dispatch._handlers.update(before)
+        _dispatch.implicit = implicit
