@@ -192,6 +192,10 @@ def further(lib, rank, size):
     written = T.DTensor.from_local(leaf, m, [T.Shard(0)])
     written.fill_(5.)
     found["written"] = written.to_local().tolist()
+    p = lib.nn.Parameter(T.distribute_tensor(lib.ones(2, 3), m, [T.Shard(0)]))
+    p.grad = T.distribute_tensor(lib.ones(2, 3) * 2, m, [T.Shard(0)])
+    lib.optim.Adam([p], lr=0.5, fused=True).step()
+    found["fused"] = p.detach().full_tensor().tolist()
     buffer = io.BytesIO()
     lib.save(x, buffer)
     buffer.seek(0)
@@ -207,4 +211,5 @@ def test_plain_operands_lists_and_checks(library):
     assert first["one"] == [[2.] * 3] * 2 and first["lists"][1] == [[2.] * 3] * 2 and first["lists"][0] == [pytest.approx(120 ** 0.5)]
     assert first["strided"] == ([4, 3], [1, 4], [4, 3]) and first["local_map"] == [[4.] * 3] * 2
     assert first["later"] == [True, 36.] and first["written"] == [[5.] * 3] * 2 and second["saved"] == [[4.] * 3] * 2
+    assert first["fused"] == second["fused"] == [[pytest.approx(0.5)] * 3] * 2
     assert first["outside"] == [[0], 0., True] and second["outside"] == [[2, 2], 4., True]

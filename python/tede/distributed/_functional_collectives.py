@@ -255,8 +255,9 @@ def _mapped(value):
 
 
 def _are_we_tracing():
-    """Whether a mode sees all calls: they are noted for a graph, or made without elements."""
-    return _get_current_dispatch_mode() is not None
+    """Whether calls are noted for a graph, or made without elements."""
+    mode = _get_current_dispatch_mode()
+    return mode is not None and (mode.is_infra_mode() or getattr(mode, "takes_control_flow", False))
 
 
 def _maybe_wrap_tensor(tensor):

@@ -11,7 +11,7 @@ from tede.distributed.tensor import _rules
 from tede.distributed.tensor._made import is_dtensor, made
 from tede.distributed.tensor._redistribute import redistribute_local
 from tede.distributed.tensor._rules import Call, Meta
-from tede.distributed.tensor._splits import EACH
+from tede.distributed.tensor._splits import EACH, SPLITS
 from tede.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta, contiguous_stride
 from tede.distributed.tensor.placement_types import Replicate
 from tede.utils._python_dispatch import no_dispatch
@@ -188,6 +188,23 @@ def _each(func, args, kwargs):
     return found if func._schema.returns else None
 
 
+def _on_lists(func, args, kwargs):
+    """An operator that changes the elements of its lists' tensors one by one, on the local ones: at each index all are placed as the first list's is."""
+    specs = [x._spec for x in args[0]]
+
+    def local(x, spec):
+        if not is_dtensor(x):
+            return x
+        return x._local_tensor if x._spec.placements == spec.placements else redistribute_local(x._local_tensor, x._spec, spec.placements)
+
+    for a, value in zip(func._schema.arguments, args):
+        if a.is_write and any(is_dtensor(x) and x._spec.placements != spec.placements for x, spec in zip(value, specs)):
+            raise RuntimeError(f"{func}: tensors that are written have other placements than the first list's: {a.name}")
+    if any(p.is_partial() for spec in specs for p in spec.placements):
+        raise RuntimeError(f"{func}: in-place operations on parts of sums are not supported")
+    return func(*[[local(x, spec) for x, spec in zip(value, specs)] if isinstance(value, (list, tuple)) else value for value in args], **kwargs)
+
+
 def _local_stride(stride, shape):
     """Strides of a dense tensor of this shape whose dimensions lie in the order of those of the whole."""
     found, step = [0] * len(shape), 1
@@ -203,6 +220,8 @@ def dispatch(func, args, kwargs):
         return handler(func, args, kwargs)
     if args and isinstance(args[0], (list, tuple)) and _rules.said(func).family == "parts":
         return _each(func, args, kwargs)
+    if SPLITS.get(func._name) == "lists":
+        return _on_lists(func, args, kwargs)
     values, names, tensors = _bound(func, args, kwargs), [], []
     for name, value in values.items():
         for v in value if isinstance(value, (list, tuple)) else (value,):

@@ -28,6 +28,20 @@ class DTensorSpec:
     ndim = property(lambda self: len(self.tensor_meta.shape))
     num_shards = property(lambda self: math.prod(self.mesh.size(i) for i, p in enumerate(self.placements) if p.is_shard()))
 
+    @property
+    def dim_map(self):
+        """Which mesh dimension each dimension is sharded on, the last one of several; -1 for none."""
+        found = [-1] * self.ndim
+        for i, p in enumerate(self.placements):
+            if p.is_shard():
+                found[p.dim] = i
+        return found
+
+    @property
+    def sums(self):
+        """The mesh dimensions on which the tensor is in parts that are to be put together."""
+        return [i for i, p in enumerate(self.placements) if p.is_partial()]
+
     def __hash__(self):
         return self._hash
 

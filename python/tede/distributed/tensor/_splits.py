@@ -1,8 +1,15 @@
 """Generated from `splits` of the entries in ops/: how an operator's calls are split among processes."""
 
 SPLITS = {
+    "aten::_fused_adagrad_": "lists",
+    "aten::_fused_adam_": "lists",
+    "aten::_fused_adam_.tensor_lr": "lists",
+    "aten::_fused_adamw_": "lists",
+    "aten::_fused_adamw_.tensor_lr": "lists",
     "aten::_fused_rms_norm": "input: *~, weight: ~ -> *~, *~",
     "aten::_fused_rms_norm_backward": "grad_out: *~, input: *~, rstd: *~, weight: ~ -> *~, ~",
+    "aten::_fused_sgd_": "lists",
+    "aten::_fused_sgd_.tensor_lr": "lists",
     "aten::addmm": "self+: mn, mat1: mk, mat2: kn -> mn",
     "aten::addmv": "self+: m, mat: mk, vec: k -> m",
     "aten::amax": "max",
