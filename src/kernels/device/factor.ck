@@ -3,6 +3,7 @@
  * Matrices lie in columns, one behind the other.  A group of work items takes a matrix (or, of right sides, some columns of one) from its first column
  * to its last: LU with partial pivoting and Cholesky by outer products (Golub and Van Loan, "Matrix Computations", 4th edition, 3.4.1 and 4.2.1), QR by
  * Householder's reflections with LAPACK's signs (5.2.1).  Each step waits for the one before, so that what bounds them is the number of columns.
+ * Singular values and eigenvalues by one-sided Jacobi (8.6.3), which turns disjoint pairs of columns at a time.
  *
  * A: the dtype, computed as it is stored; R: its real type.  KIND: the kernel that is wanted. */
 #include "kernels/device/group.ck"
@@ -12,6 +13,7 @@
 #define FACTOR_QR       2
 #define FACTOR_TRIANGLE 3
 #define FACTOR_ROWS     4
+#define FACTOR_JACOBI   5
 
 /* Of `batch` matrices of m x n; k: columns of the right side, or of Q, `block` of which a group takes.  `row` and `column`: strides of a triangle. */
 typedef struct factor_values { int64_t batch, m, n, k, block, row, column, upper, unit, conjugate, backward; } factor_values;
@@ -35,6 +37,8 @@ typedef struct factor_values { int64_t batch, m, n, k, block, row, column, upper
 #define SIZE_OF(x)  (ABS(REAL(x)) + ABS(IMAG(x)))
 #define MINUS(x, y) A_ADD(x, A_SCALE(y, -1))
 #define OWN(name)   (AT(A, name) + unit * v.m * v.n)
+#define PLUS(x, y) ((x) + (y))
+#define LARGER(x, y) ((x) > (y) ? (x) : (y))
 
 #if KIND == FACTOR_LU
 KERNEL factor_lu(BUFFER(matrices), BUFFER(pivots), BUFFER(info), VALUES(factor_values, v))
@@ -120,8 +124,6 @@ KERNEL factor_cholesky(BUFFER(matrices), BUFFER(info), VALUES(factor_values, v))
 }
 
 #elif KIND == FACTOR_QR
-#define PLUS(x, y) ((x) + (y))
-#define LARGER(x, y) ((x) > (y) ? (x) : (y))
 /* x -= by v (v' x) for columns from `first` to `end` of x, where v is below the diagonal of column k of a. */
 #define REFLECT(x, first, end, by)                                                                  \
     for (int64_t j_ = (first) + LANE; j_ < (end); j_ += LANES) {                                    \
@@ -134,7 +136,7 @@ KERNEL factor_cholesky(BUFFER(matrices), BUFFER(info), VALUES(factor_values, v))
             x[i + j_ * v.m] = MINUS(x[i + j_ * v.m], A_MUL(sum_, a[i + k * v.m]));                  \
     }                                                                                               \
     BARRIER
-/* a becomes R above the vectors, q k columns of Q. */
+/* a becomes R above the vectors, q k columns of Q; v.unit: as if the diagonal of R were positive, which it isn't then. */
 KERNEL factor_qr(BUFFER(matrices), BUFFER(taus), BUFFER(qs), BUFFER(info), VALUES(factor_values, v))
 {
     UNPACK(factor_values, v)
@@ -175,8 +177,10 @@ KERNEL factor_qr(BUFFER(matrices), BUFFER(taus), BUFFER(qs), BUFFER(info), VALUE
             BARRIER;
             REFLECT(a, k + 1, v.n, CONJ(t));
         }
-        for (int64_t at = LANE; at < v.m * v.k; at += LANES)
-            q[at] = NUMBER_OF((R_C)(divided(at, v.m) == at - divided(at, v.m) * v.m));
+        for (int64_t at = LANE; at < v.m * v.k; at += LANES) {
+            const int64_t j = divided(at, v.m);
+            q[at] = NUMBER_OF(j != at - j * v.m ? 0 : v.unit && j < least && REAL(a[j + j * v.m]) < 0 ? -1 : (R_C)1);
+        }
         BARRIER;
         for (int64_t k = least - 1; k >= 0; k--) {
             const A t = tau[k];
@@ -184,6 +188,108 @@ KERNEL factor_qr(BUFFER(matrices), BUFFER(taus), BUFFER(qs), BUFFER(info), VALUE
         }
         if (LANE == 0)
             AT(int32_t, info)[unit] = 0;
+    }
+}
+
+#elif KIND == FACTOR_JACOBI
+#define LENGTH(x) R_sqrt(REAL(x) * REAL(x) + IMAG(x) * IMAG(x))
+/* x and y of `rows` numbers turned: x c - y s e', x s + y c e'. */
+#define TURN(x, y, rows)                                                        \
+    for (int64_t i = 0; i < (rows); i++) {                                      \
+        const A turned_ = A_MUL((y)[i], phase), other_ = (x)[i];                \
+        (x)[i] = MINUS(A_SCALE(other_, c), A_SCALE(turned_, s));                \
+        (y)[i] = A_ADD(A_SCALE(other_, s), A_SCALE(turned_, c));                \
+    }
+/* a's columns become orthogonal, and V, of which that is a V, is made with them: pairs meet in the order of a tournament, each lane's in its turn.
+ * Singular values are their lengths, the largest first; sorted is a V, and V' is written with v.row and v.column.  Of `backward`, the eigenvalues of what
+ * one triangle says: those of a positive matrix, with the shift taken away, the least first, and V in place of V'. */
+KERNEL factor_jacobi(BUFFER(matrices), BUFFER(vectors), BUFFER(lengths), BUFFER(values), BUFFER(sorted), BUFFER(sorted_vectors), BUFFER(info),
+                     VALUES(factor_values, v))
+{
+    UNPACK(factor_values, v)
+    SHARED R_C room[WIDTH];
+    const int64_t players = v.n + v.n % 2;
+    const R_C unit_of = sizeof(R_C) == 8 ? (R_C)2.3e-16 : (R_C)1.2e-7f, near = unit_of * R_sqrt((R_C)(v.m < 4 ? 4 : v.m));
+    for (int64_t unit = GROUP; unit < v.batch; unit += GROUPS) {
+        GLOBAL A *a = OWN(matrices), *w = AT(A, vectors) + unit * v.n * v.n, *b = OWN(sorted), *to = AT(A, sorted_vectors) + unit * v.n * v.n;
+        GLOBAL R_C *length = AT(R_C, lengths) + unit * v.n;
+        GLOBAL R *value = AT(R, values) + unit * v.n;
+        R_C large = 0, squares = 0, moved = 1;
+        for (int64_t at = LANE; at < v.n * v.n; at += LANES) {
+            const int64_t j = divided(at, v.n), i = at - j * v.n;
+            w[at] = NUMBER_OF((R_C)(i == j));
+            if (v.backward && i == j)
+                a[at] = NUMBER_OF(REAL(a[at]));
+            else if (v.backward && (v.upper ? i > j : i < j))
+                a[at] = CONJ(a[j + i * v.n]);
+        }
+        BARRIER;
+        for (int64_t at = LANE; at < v.m * v.n; at += LANES)
+            large = LARGER(large, SIZE_OF(a[at]));
+        GROUP_FOLD(R_C, room, large, LARGER);
+        const R_C scale = large > (R_C)1e-37f ? large : 1;
+        for (int64_t at = LANE; at < v.m * v.n; at += LANES) {
+            a[at] = A_SCALE(a[at], 1 / scale);
+            squares += REAL(a[at]) * REAL(a[at]) + IMAG(a[at]) * IMAG(a[at]);
+        }
+        GROUP_FOLD(R_C, room, squares, PLUS);
+        /* Columns that are as short as rounding makes them point anywhere. */
+        const R_C shift = v.backward ? R_sqrt(squares) : 0, least = squares * unit_of * unit_of;
+        for (int64_t i = LANE; i < v.n && v.backward; i += LANES)
+            a[i + i * v.m] = A_ADD(a[i + i * v.m], NUMBER_OF(shift));
+        BARRIER;
+        int32_t sweeps = 0;
+        for (; moved != 0 && sweeps < 60; sweeps++) {
+            moved = 0;
+            for (int64_t round = 0; round < players - 1; round++) {
+                for (int64_t k = LANE; k < players / 2; k += LANES) {
+                    const int64_t one = (round + k) % (players - 1), other = k ? (round - k + players - 1) % (players - 1) : players - 1;
+                    const int64_t p = one < other ? one : other, q = one < other ? other : one;
+                    GLOBAL A *x = a + p * v.m, *y = a + q * v.m;
+                    R_C xx = 0, yy = 0;
+                    A xy = A_ZERO;
+                    if (q >= v.n)
+                        continue;
+                    for (int64_t i = 0; i < v.m; i++) {
+                        xx += REAL(x[i]) * REAL(x[i]) + IMAG(x[i]) * IMAG(x[i]);
+                        yy += REAL(y[i]) * REAL(y[i]) + IMAG(y[i]) * IMAG(y[i]);
+                        xy = A_ADD(xy, A_MUL(CONJ(x[i]), y[i]));
+                    }
+                    const R_C size = LENGTH(xy);
+                    if (size <= near * R_sqrt(xx) * R_sqrt(yy) || (xx <= least && yy <= least))
+                        continue;
+                    const A phase = A_SCALE(CONJ(xy), 1 / size);
+                    const R_C ratio = (yy - xx) / (2 * size), t = (ratio < 0 ? -1 : 1) / (ABS(ratio) + R_sqrt(1 + ratio * ratio));
+                    const R_C c = 1 / R_sqrt(1 + t * t), s = c * t;
+                    TURN(x, y, v.m)
+                    GLOBAL A *vx = w + p * v.n, *vy = w + q * v.n;
+                    TURN(vx, vy, v.n)
+                    moved = 1;
+                }
+                BARRIER;
+            }
+            GROUP_FOLD(R_C, room, moved, LARGER);
+        }
+        for (int64_t j = LANE; j < v.n; j += LANES) {
+            R_C squares = 0;
+            for (int64_t i = 0; i < v.m; i++)
+                squares += REAL(a[i + j * v.m]) * REAL(a[i + j * v.m]) + IMAG(a[i + j * v.m]) * IMAG(a[i + j * v.m]);
+            length[j] = R_sqrt(squares);
+        }
+        BARRIER;
+        for (int64_t j = LANE; j < v.n; j += LANES) {
+            int64_t place = 0;
+            for (int64_t i = 0; i < v.n; i++)
+                place += (v.backward ? length[i] < length[j] : length[i] > length[j]) || (length[i] == length[j] && i < j);
+            value[place] = (R)((length[j] - shift) * scale);
+            for (int64_t i = 0; i < v.m && !v.backward; i++)
+                b[i + place * v.m] = a[i + j * v.m];
+            for (int64_t i = 0; i < v.n; i++)
+                to[i * v.row + place * v.column] = v.conjugate ? CONJ(w[i + j * v.n]) : w[i + j * v.n];
+        }
+        BARRIER;
+        if (LANE == 0)
+            AT(int32_t, info)[unit] = moved != 0 ? sweeps : 0;
     }
 }
 

@@ -1,5 +1,5 @@
 /* Factorizations of matrices on devices, and solutions: by the vendor's library (td_factor_call in <tede/device.h>); where there is none, and of
- * complex numbers, by our own kernels (factor.ck), but for eigenvalues and singular values, which the CPU computes.
+ * complex numbers, by our own kernels (factor.ck), but for eigenvalues and singular values of large matrices, which the CPU computes.
  *
  * Both have matrices in columns.  What they overwrite is a copy in that order, from which results are copied to where they lie. */
 #include "calls_kernels_device_linalg.h"
@@ -9,8 +9,10 @@
 
 static int left_to_cpu(void) { return td_leave_to_cpu("a factorization that no library takes"); }
 static bool takes(const td_tensor *x) { return td_factors(x) && td_device_computes(x->device, td_dtype_to_real((td_dtype)x->dtype)); }
-/* What only libraries have. */
+/* What libraries have. */
 static bool library_takes(const td_tensor *x) { return td_device_of(x->device.type)->factor && (x->dtype == TD_F32 || x->dtype == TD_F64) && x->numel; }
+
+static td_dtype real_of(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype) ? td_dtype_to_real((td_dtype)x->dtype) : (td_dtype)x->dtype; }
 
 /* A copy with the matrices in columns, which is one of their transposes in rows. */
 static td_tensor *rows(td_tensor *x)
@@ -243,15 +245,16 @@ int td_on_device_linalg_qr(td_tensor *A, const char *mode, td_tensor *out0, td_t
 
 int td_on_device__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td_tensor *out0, td_tensor *out1)
 {
-    if (!library_takes(A))
+    if (!takes(A) || !A->numel)
         return left_to_cpu();
     int code;
-    TD_AUTO td_tensor *a = columns(A), *info = infos_of(A), *values = td_target(out0, (td_dtype)A->dtype);
+    TD_AUTO td_tensor *a = columns(A), *info = infos_of(A), *values = td_target(out0, real_of(A));
     if (!a || !info || !values)
         return -1;
     td_factor_call c = call_of(TD_FACTOR_EIGH, A, info);
     c.a = a->data, c.values = values->data, c.upper = *UPLO == 'U' || *UPLO == 'u', c.vectors = compute_v;
-    if (run(A, &c, NULL) || td_finish(out0, values) || (compute_v && from_columns(out1, a)) || first_failure(info, &code))
+    if (run(A, &c, &(td_factor_tensors){.a = a, .info = info, .values = values}) || td_finish(out0, values) ||
+        (compute_v && from_columns(out1, a)) || first_failure(info, &code))
         return -1;
     return code ? td_error(TD_E_LINALG, "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
                            "eigenvalues (error code: %d).", code) : 0;
@@ -260,13 +263,13 @@ int td_on_device__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td
 /* Wide matrices by their transposes, whose U is V. */
 int td_on_device__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, const char *driver, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
-    if (!library_takes(A) || driver)
+    if (!takes(A) || !A->numel || driver)
         return left_to_cpu();
     int code;
     const bool tall = A->sizes[A->ndim - 2] >= A->sizes[A->ndim - 1];
     TD_AUTO td_tensor *other = td_transpose_int(A, -2, -1);
     td_tensor *x = tall ? A : other;
-    TD_AUTO td_tensor *a = x ? columns(x) : NULL, *info = infos_of(A), *values = td_target(out1, (td_dtype)A->dtype), *u = NULL, *vt = NULL;
+    TD_AUTO td_tensor *a = x ? columns(x) : NULL, *info = infos_of(A), *values = td_target(out1, real_of(A)), *u = NULL, *vt = NULL;
     if (!a || !info || !values)
         return -1;
     td_factor_call c = call_of(TD_FACTOR_SVD, x, info);
@@ -283,7 +286,8 @@ int td_on_device__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, 
             return -1;
         c.b = u->data, c.vt = vt->data;
     }
-    if (run(A, &c, NULL) || td_finish(out1, values) || first_failure(info, &code))
+    if (run(A, &c, &(td_factor_tensors){.a = a, .b = u, .info = info, .values = values, .vt = vt}) || td_finish(out1, values) ||
+        first_failure(info, &code))
         return -1;
     if (code)
         return td_error(TD_E_LINALG, "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular "

@@ -78,6 +78,59 @@ def test_reflections(agrees, shape, dtype):
     agrees(tede.geqrf, a.detach(), **near(dtype))
 
 
+def tight(dtype):
+    return {"rtol": 1e-5, "atol": 2e-4} if dtype in (tede.float32, tede.complex64) else {"rtol": 1e-11, "atol": 1e-11}
+
+
+def close(a, b, dtype):
+    tede.testing.assert_close(a.cpu(), b.expand_as(a), **tight(dtype))
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2, 7, 7), (20, 20)], ids=str)
+def test_eigenvalues(agrees, device, shape, dtype):
+    a = tede.randn(shape, dtype=dtype)
+    a = 100 * (a + a.mH)
+    for uplo in "LU":
+        one = a.tril() if uplo == "L" else a.triu()         # the other triangle isn't read
+        agrees(lambda x: linalg.eigvalsh(x, UPLO=uplo), one, rtol=1e-4, atol=1e-2)
+        w, v = linalg.eigh(one.to(device), UPLO=uplo)
+        assert v.stride() == linalg.eigh(one, UPLO=uplo)[1].stride()
+        close((v * w.unsqueeze(-2)) @ v.mH / 100, a / 100, dtype)
+        close(v.mH @ v, tede.eye(shape[-1], dtype=dtype), dtype)
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("rank", [1, 9])
+@pytest.mark.parametrize("shape", [(4, 6), (3, 7, 5), (33, 20)], ids=str)
+def test_singular_values(agrees, device, shape, rank, dtype):
+    a = tede.randn(shape, dtype=dtype)[..., :rank] @ tede.randn(*shape[:-2], min(rank, shape[-1]), shape[-1], dtype=dtype)
+    agrees(linalg.svdvals, a, rtol=1e-4, atol=1e-4)
+    before = tede._C._cpu_fallback_count()
+    for full in (True, False):
+        u, s, vh = linalg.svd(a.to(device), full_matrices=full)
+        assert [x.stride() for x in (u, s, vh)] == [x.stride() for x in linalg.svd(a, full_matrices=full)]
+        k = s.shape[-1]
+        close((u[..., :k] * s.unsqueeze(-2)) @ vh[..., :k, :], a, dtype)
+        for square in (u.mH @ u, vh @ vh.mH):
+            close(square, tede.eye(square.shape[-1], dtype=dtype), dtype)
+    assert tede._C._cpu_fallback_count() == before
+
+
+def test_eigenvalues_of_special_matrices(agrees, device):
+    agrees(linalg.eigvalsh, tede.zeros(3, 3))
+    agrees(linalg.eigvalsh, -2 * tede.eye(5))
+    agrees(linalg.svdvals, tede.zeros(4, 3))
+    agrees(linalg.eigvalsh, tede.diag(tede.tensor([1e30, -1e30, 1e28])), rtol=1e-5)
+    agrees(linalg.eigvalsh, tede.ones(150, 150), fallbacks=True, atol=1e-3)
+    for call in (linalg.eigh, linalg.svd):
+        with pytest.raises(linalg.LinAlgError, match="failed to converge"):
+            call(tede.full((3, 3), float("nan"), device=device))
+    x = tede.randn(4, 4, dtype=tede.float64) * tede.arange(1, 5)
+    agrees(linalg.svdvals, x.clone().requires_grad_(), rtol=1e-6)
+    agrees(linalg.eigvalsh, (x + x.mT).requires_grad_(), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ALL)
 def test_factors_of_special_matrices(agrees, device, dtype):
     singular = tede.zeros(2, 3, 3, dtype=dtype)
