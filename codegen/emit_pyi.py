@@ -114,7 +114,7 @@ def stubs(families, template):
     places, methods, records = {place: {} for place in ['', *PLACES]}, {}, {}
     for groups in (g for family, g in families.items() if family != 'deprecated'):
         for group in groups:
-            place = group[0].entry.get('python') or ''
+            place = group[0].entry.get('python', '').replace('written', '')
             if group[0].is_internal:
                 continue
             results = group[0].schema.results

@@ -71,8 +71,8 @@ class Operator:
 
     @property
     def is_function(self):
-        """Whether Python has it as a function, not as a method alone."""
-        if 'function' not in self.entry['variants']:
+        """Whether Python has it as a function, not as a method alone, nor as one that is written in Python."""
+        if 'function' not in self.entry['variants'] or self.entry.get('python') == 'written':
             return False
         name, several, flags = self.schema.name, len(self.schema.arguments) > 1, self.entry.get('flags', [])
         return self.variant != 'inplace' or self.parent is None or self.entry.get('python') in PLACES or \

@@ -64,12 +64,8 @@ _SUBMODULES = frozenset((
     "_custom_op", "explain", "memory", "tracer", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
     "_dynamo", "_guards", "_higher_order_ops", "_library", "ao", "classes", "monitor", "quasirandom", "quantization", "package", "_subclasses", "_VF", "config",
 ))
-# Functions that Python writes over operators, and the module that has them.
-_WRITTEN = {name: "functional" for name in (
-    "einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "tensordot", "cdist", "atleast_1d",
-    "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_shapes", "block_diag", "cartesian_prod", "chain_matmul",
-    "unravel_index", "nonzero", "histogramdd",
-)}
+# Functions that Python writes, and the module that has them; those over operators whose entry says `python: written` are in functional.
+_WRITTEN = dict.fromkeys(("unique", "broadcast_shapes", "unravel_index", "histogramdd"), "functional")
 _WRITTEN.update({name: "storage" for name in (
     "UntypedStorage", "TypedStorage", "Storage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
     "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "QInt8Storage", "QUInt8Storage", "QInt32Storage", "QUInt4x2Storage",
@@ -114,12 +110,6 @@ _WRITTEN.update({name: "_numbers" for name in (
     "sym_min", "sym_sum", "sym_sqrt", "eig", "symeig", "solve", "lstsq", "matrix_rank")})
 _WRITTEN.update({name: "_onednn" for name in ("_mkldnn", "mkldnn_convolution", "mkldnn_max_pool2d", "mkldnn_max_pool3d", "mkldnn_adaptive_avg_pool2d",
                                               "_mkldnn_reshape", "_mkldnn_transpose", "_mkldnn_transpose_")})
-# These take any number of tensors, or more than tensors, although there are operators of their names.
-for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",
-              "atleast_3d", "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "chain_matmul",
-              "nonzero", "sparse_coo_tensor", "sparse_compressed_tensor"):
-    globals().pop(_name, None)
-del _name
 
 
 class _Missing(AttributeError):
@@ -149,6 +139,8 @@ def __getattr__(name: str) -> "Any":
             if error.name != "tede." + name:
                 raise
             raise _Missing(name) from None
+    elif name in _C._operators and hasattr(_import("tede.functional"), name):
+        value = getattr(_import("tede.functional"), name)
     elif name in _LEGACY:
         value = _tensor.legacy_type(name)
     elif name == "torch":               # PyTorch's package imports itself
@@ -170,7 +162,7 @@ _C._nn.__getattr__ = _C._linalg.__getattr__ = lambda name: _import("tede._extens
 
 
 def __dir__():
-    return sorted({*globals(), *_SUBMODULES, *_WRITTEN, *_LEGACY})
+    return sorted({*globals(), *_SUBMODULES, *_WRITTEN, *_LEGACY, *_import("tede.functional").__all__, "nonzero"})
 
 
 def _import(name):

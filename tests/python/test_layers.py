@@ -90,7 +90,8 @@ def modules():
 
 MODULES = modules()
 # What `tede.<name>` loads when it is first named.
-LAZY = {**{name: f'tede.{home}' for name, home in tede._WRITTEN.items()}, 'ops': 'tede._ops'}
+LAZY = {**{name: 'tede.functional' for name in (*tede.functional.__all__, 'nonzero') if name not in tede._C._functions},
+        **{name: f'tede.{home}' for name, home in tede._WRITTEN.items()}, 'ops': 'tede._ops'}
 
 
 class Imports(ast.NodeVisitor):

@@ -11,6 +11,8 @@ _ELSEWHERE = ("can_cast", "detach_", "from_file", "histogramdd", "is_complex", "
 
 def __getattr__(name):
     found = _C._functions.get(name)
+    if found is None and hasattr(tede, name):       # written in Python, over an operator of the name
+        found = _C._operators.get(name)
     if found is None and name in ("__and__", "__or__", "__xor__", "__lshift__", "__rshift__"):
         found = getattr(_C.Tensor, name)
     if found is None and name in _ELSEWHERE:
@@ -24,4 +26,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(_C._functions)
+    return sorted({*_C._functions, *(name for name in dir(tede) if name in _C._operators)})

@@ -1,4 +1,4 @@
-/* Products of matrices and of their adjoints, for the derivatives in grad.c and tangent.c.  All pass NULL on. */
+/* Products of matrices and of their adjoints, for the derivatives in grad_*.c.  All pass NULL on. */
 #ifndef TD_OPS_LINALG_PRODUCTS_H
 #define TD_OPS_LINALG_PRODUCTS_H
 #include "ops/linalg/linalg.h"
@@ -29,6 +29,16 @@ static inline td_tensor *times_rows(td_tensor *v, td_tensor *x)
 {
     LET(column) = td_unsqueeze(v, -1);
     return td_mul_tensor(column, x);
+}
+/* References to all n values, or to none, and -1, if one of them is NULL. */
+static inline int give_all(int n, td_tensor **results, td_tensor *const *values)
+{
+    for (int i = 0; i < n; i++)
+        if (!values[i])
+            return -1;
+    for (int i = 0; i < n; i++)
+        results[i] = td_ref(values[i]);
+    return 0;
 }
 
 #endif

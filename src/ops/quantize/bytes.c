@@ -6,7 +6,8 @@
 
 enum { PANEL = 64, STEP = 64 };     /* TD_BYTES_PANEL, TD_BYTES_STEP of kernels/cpu/packed/bytes.h */
 
-/* Bytes of the panels of a matrix of `columns` rows that are `taps` runs each; -1: too many. */
+/* Bytes of the panels of a matrix of `columns` rows that are `taps` runs each; -1: too many.  Runs are padded to
+ * whole steps and columns to whole panels, so that products have no remainders: kernels/cpu/packed/bytes.h. */
 static int64_t panel_bytes(int64_t columns, int64_t taps, int64_t run)
 {
     const int64_t steps = run / STEP + (run % STEP != 0), panels = columns / PANEL + (columns % PANEL != 0);
@@ -69,6 +70,7 @@ int td_meta__bytes_product(td_spec *specs, td_tensor *x, td_tensor *panels, int6
         if (room < 0)
             return td_error(TD_E_RUNTIME, "_bytes_product: Calculated padded input size per channel is smaller than the kernel");
         sizes[1 + i] = room / stride + 1;
+        /* Along a row of the image neighbours lie side by side, so a kernel's row without gaps is one longer run instead of several taps. */
         const bool beside = i && dilation == 1 && !apart;
         if (__builtin_mul_overflow(beside ? run : taps, kernel, beside ? &run : &taps))
             return td_error(TD_E_RUNTIME, "_bytes_product: a window is too large");

@@ -14,7 +14,8 @@ static int check(int64_t least, int64_t most)
 }
 
 /* inverse, scale and zero broadcast to self. Halves are computed in float32 and rounded once.  A zero point that isn't whole is added before
- * rounding. */
+ * rounding.  Elements are multiplied by the reciprocal instead of divided by the scale, as in PyTorch's kernels: where x / scale is close to a half
+ * the two round apart. */
 static int rounded(td_tensor **results, td_tensor *self, td_tensor *inverse, td_tensor *scale, td_tensor *zero, int64_t least, int64_t most)
 {
     const td_scalar low = td_int(least), high = td_int(most);
@@ -38,7 +39,7 @@ int td_op_fake_quantize_per_tensor_affine_cachemask(td_tensor **results, td_tens
         return -1;
     if (zero_point < quant_min || zero_point > quant_max)
         return td_error(TD_E_RUNTIME, "`zero_point` must be between `quant_min` and `quant_max`.");
-    const float step = (float)scale;
+    const float step = (float)scale;        /* the reciprocal is a float's, too: one of a double differs in its last bit */
     TD_AUTO td_tensor *inverse = td_wrapped_number(td_float(1.f / step)), *factor = td_wrapped_number(td_float(step));
     TD_AUTO td_tensor *zero = td_wrapped_number(td_int(zero_point));
     return rounded(results, self, inverse, factor, zero, quant_min, quant_max);
@@ -81,6 +82,7 @@ int td_op_fake_quantize_per_channel_affine_cachemask(td_tensor **results, td_ten
         return td_error(TD_E_RUNTIME, "dimensions of scale and zero-point are not consistent with input tensor");
     if (check(quant_min, quant_max))
         return -1;
+    /* A float zero point may lie anywhere: that of embeddings (per_channel_affine_float_qparams) puts a row's least number at the code 0. */
     if (zero_point->dtype == TD_I32 && zero_point->numel && !td_hides_values(zero_point)) {
         td_scalar low, high;
         TD_AUTO td_tensor *least = td_amin(zero_point, 0, NULL, false), *most = td_amax(zero_point, 0, NULL, false);
@@ -123,6 +125,7 @@ td_tensor *td_op_fake_quantize_per_channel_affine(td_tensor *self, td_tensor *sc
     return results[0];
 }
 
+/* The straight-through estimator (Bengio et al., arXiv:1308.3432): rounding counts as the identity, and out of range as a constant. */
 td_tensor *td_op_fake_quantize_per_tensor_affine_cachemask_backward(td_tensor *grad, td_tensor *mask)
 {
     if (mask->dtype != TD_BOOL)
@@ -141,7 +144,7 @@ static int truth(td_tensor *x, bool *on)
     return 0;
 }
 
-/* The first range that is seen is taken; later ones move it. */
+/* The first range that is seen is taken, which an infinite running one stands for; later ones move it, as an average that forgets. */
 static int move_range(td_tensor *running, td_tensor *seen, double by)
 {
     TD_AUTO td_tensor *unset = td_isinf(running), *off = td_minus(seen, running), *step = off ? td_times(off, td_float((float)by)) : NULL;
@@ -150,6 +153,8 @@ static int move_range(td_tensor *running, td_tensor *seen, double by)
     return made ? td_copy_(running, made) : -1;
 }
 
+/* Move the running range by that of self, and derive scale and zero point from it; the four are written in place.  Per row they are resized when
+ * the first batch says how many rows there are.  Nothing of this has a history: self is seen through an alias. */
 static int observe(td_tensor *self, td_tensor *running_min, td_tensor *running_max, td_tensor *scale, td_tensor *zero_point, double by, int64_t least,
                    int64_t most, int64_t axis, bool per_row, bool symmetric)
 {
@@ -186,7 +191,7 @@ static int observe(td_tensor *self, td_tensor *running_min, td_tensor *running_m
         double a = ((const float *)f->data)[i], b = ((const float *)t->data)[i];
         int64_t zero;
         double step;
-        if (symmetric) {
+        if (symmetric) {        /* the zero point is the range's middle: both ends go as far as the farther one, in steps of -side - 1 ... side */
             const int64_t side = (most - least) / 2;
             const double reach = fmax(fabs(a / (double)(-side - 1)), fabs(b / (double)side));
             a = reach * (double)(-side - 1), b = reach * (double)side;

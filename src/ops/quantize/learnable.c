@@ -45,7 +45,10 @@ td_tensor *td_op__fake_quantize_learnable_per_channel_affine(td_tensor *self, td
     return at ? td_fake_quantize_per_channel_affine(self, scale, at, axis, quant_min, quant_max) : NULL;
 }
 
-/* step and zero broadcast to self; dims are those that are summed over, shape that of the scale. */
+/* step and zero broadcast to self; dims are those that are summed over, shape that of the scale.
+ *
+ * With y = (q - zero) step and q = clamp(round(x / step) + zero): dy/dstep is q - zero - x / step where q is in range (rounding counts as the
+ * identity), q - zero at the ends; dy/dzero is 0 in range, where zero cancels, and -step at the ends. */
 static int gradients(td_tensor **results, td_tensor *grad, td_tensor *self, td_tensor *step, td_tensor *zero, int64_t n_dims, const int64_t *dims,
                      td_tensor *shape, int64_t least, int64_t most, double factor)
 {

@@ -9,8 +9,11 @@ void td_choose_qparams(double least, double most, int64_t q_least, int64_t q_mos
 {
     least = fmin(least, 0), most = fmax(most, 0);
     double step = (most - least) / (double)(q_most - q_least);
+    /* All elements are zero, or nearly: any scale will do, and it must have a reciprocal, by which quantizing multiplies.  The value is PyTorch's. */
     if ((float)step == 0.f || isinf(1.f / (float)step))
         step = 0.1;
+    /* PyTorch's bound: about 2^-14, the smallest normal float16.  The range grows with the scale, so that the zero point below is that of the scale
+     * that is used. */
     const double small = 6.1e-5f;
     if (step < small) {
         const double was = step;
@@ -22,6 +25,7 @@ void td_choose_qparams(double least, double most, int64_t q_least, int64_t q_mos
         else
             least *= small / was, most *= small / was;
     }
+    /* In exact arithmetic both are the same number.  The error of each is that of its two terms, which grows with their size. */
     const double from_least = (double)q_least - least / step, from_most = (double)q_most - most / step;
     const double error_least = fabs((double)q_least) - fabs(least / step), error_most = fabs((double)q_most) - fabs(most / step);
     const double zero = error_least < error_most ? from_least : from_most;

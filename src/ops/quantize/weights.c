@@ -24,7 +24,7 @@ int td_meta__convert_weight_to_int4pack_for_cpu(td_spec *specs, td_tensor *self,
         return td_error(TD_E_RUNTIME, "_convert_weight_to_int4pack_cpu : expect N to be dividable by 16");
     if (self->sizes[1] % 2)
         return td_error(TD_E_RUNTIME, "_convert_weight_to_int4pack: expect K to be dividable by 2");
-    return td_spec_set(specs, 2, (int64_t[]){self->sizes[0], self->sizes[1] / 2}, TD_U8, self->device);
+    return td_spec_set(specs, 2, (int64_t[]){self->sizes[0], self->sizes[1] / 2}, TD_U8, self->device);     /* two codes a byte */
 }
 
 int td_meta__weight_int4pack_mm_for_cpu(td_spec *specs, td_tensor *self, td_tensor *mat2, int64_t qGroupSize, td_tensor *qScaleAndZeros)
@@ -92,7 +92,8 @@ int td_meta__weight_int8pack_mm(td_spec *specs, td_tensor *self, td_tensor *mat2
     return td_spec_set(specs, 2, (int64_t[]){self->sizes[0], mat2->sizes[0]}, (td_dtype)self->dtype, self->device);
 }
 
-/* Bytes of codes and numbers of scales of such a matrix; -1 with an error. */
+/* Bytes of codes and numbers of scales of such a matrix; -1 with an error.  A block, which has one scale, is a group of columns of a row, or the whole
+ * row. */
 static int64_t blocks_of(const char *op, int64_t block_size, int64_t in_features, int64_t out_features, int64_t *scales)
 {
     if (in_features < 0 || out_features < 0 || in_features > INT32_MAX || out_features > INT32_MAX || in_features % 2)
@@ -105,6 +106,8 @@ static int64_t blocks_of(const char *op, int64_t block_size, int64_t in_features
     return out_features * (in_features / 2);
 }
 
+/* PyTorch's form where it has no library for these products: one vector of floats with the codes (each byte as a number), scales and bias one after
+ * the other. */
 td_tensor *td_op__dyn_quant_pack_4bit_weight(td_tensor *weights, td_tensor *scales_zeros, td_tensor *bias, int64_t block_size,
                                              int64_t in_features, int64_t out_features)
 {
@@ -130,6 +133,7 @@ int td_meta__dyn_quant_matmul_4bit(td_spec *specs, td_tensor *inp, td_tensor *pa
     int64_t scales, bytes = blocks_of(name, block_size, in_features, out_features, &scales);
     if (bytes < 0)
         return -1;
+    /* PyTorch has bfloat16 for scales by row alone. */
     if (inp->dtype != TD_F32 && (inp->dtype != TD_BF16 || block_size != in_features))
         return td_error(TD_E_RUNTIME, "%s : expect input to be float32 or bfloat16 tensor.", name);
     if (inp->ndim != 2 || inp->sizes[1] != in_features)

@@ -9,7 +9,13 @@
 #include "ops/index/sort_kernels.h"
 
 /* Of the processor's level. */
-static const td_scan_table *table(void) { return TD_ISA_PICK(td_scan_table); }
+#define SCAN(op) (*TD_ISA_PICK(td_scan_##op))
+TD_ISA_TABLES(td_scan, td_scan_cumsum);
+TD_ISA_TABLES(td_scan, td_scan_cumprod);
+TD_ISA_TABLES(td_scan, td_scan_linear);
+TD_ISA_TABLES(td_scan, td_scan_cummax);
+TD_ISA_TABLES(td_scan, td_scan_cummin);
+TD_ISA_TABLES(td_scan, td_scan_logcumsumexp);
 
 /* x in the result's dtype, then in the dtype that is computed in; the result goes back the same way. */
 static int scan(td_scan b, td_tensor *self, td_tensor *c, int64_t dim, bool reverse, td_tensor *out, td_tensor *at)
@@ -43,22 +49,22 @@ static int scan(td_scan b, td_tensor *self, td_tensor *c, int64_t dim, bool reve
 int td_cpu_cumsum(td_tensor *self, int64_t dim, td_dtype dtype, td_tensor *out0)
 {
     (void)dtype;
-    return scan(table()->cumsum, self, NULL, dim, false, out0, NULL);
+    return scan(SCAN(cumsum), self, NULL, dim, false, out0, NULL);
 }
 /* From the end, without two flips: what the gradient of cumsum is. */
 int td_cpu_cumsum_reverse(td_tensor *self, int64_t dim, td_tensor *out0)
 {
-    return scan(table()->cumsum, self, NULL, dim, true, out0, NULL);
+    return scan(SCAN(cumsum), self, NULL, dim, true, out0, NULL);
 }
 int td_cpu_cumprod(td_tensor *self, int64_t dim, td_dtype dtype, td_tensor *out0)
 {
     (void)dtype;
-    return scan(table()->cumprod, self, NULL, dim, false, out0, NULL);
+    return scan(SCAN(cumprod), self, NULL, dim, false, out0, NULL);
 }
 /* y[r] = a[r] + c[r] y[r - 1]; from the end if `reverse`. */
 int td_cpu_linear_scan(td_tensor *a, td_tensor *c, int64_t dim, bool reverse, td_tensor *out0)
 {
-    return scan(table()->linear, a, c, dim, reverse, out0, NULL);
+    return scan(SCAN(linear), a, c, dim, reverse, out0, NULL);
 }
 /* uint64 is compared as int64 of the same order. */
 static int extremes(td_scan b, td_tensor *self, int64_t dim, td_tensor *out, td_tensor *at)
@@ -76,13 +82,13 @@ static int extremes(td_scan b, td_tensor *self, int64_t dim, td_tensor *out, td_
 
 int td_cpu_cummax(td_tensor *self, int64_t dim, td_tensor *out0, td_tensor *out1)
 {
-    return extremes(table()->cummax, self, dim, out0, out1);
+    return extremes(SCAN(cummax), self, dim, out0, out1);
 }
 int td_cpu_cummin(td_tensor *self, int64_t dim, td_tensor *out0, td_tensor *out1)
 {
-    return extremes(table()->cummin, self, dim, out0, out1);
+    return extremes(SCAN(cummin), self, dim, out0, out1);
 }
 int td_cpu_logcumsumexp(td_tensor *self, int64_t dim, td_tensor *out0)
 {
-    return scan(table()->logcumsumexp, self, NULL, dim, false, out0, NULL);
+    return scan(SCAN(logcumsumexp), self, NULL, dim, false, out0, NULL);
 }

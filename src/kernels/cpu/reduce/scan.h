@@ -15,9 +15,8 @@ typedef struct td_scan_job {
     int         sign;       /* -1: from the end */
 } td_scan_job;
 
-/* By the type that is computed in; bodies of td_parallel_for over items. */
+/* By the type that is computed in; bodies of td_parallel_for over items.  Each scan is a table of its own, td_scan_cumsum, which scan_isa.c
+ * defines and scan.c declares, so that a new one needs no line here. */
 typedef struct td_scan { td_loop_body *f32, *f64, *i64, *c128; } td_scan;
-typedef struct td_scan_table { td_scan cumsum, cumprod, linear, cummax, cummin, logcumsumexp; } td_scan_table;
-TD_ISA_TABLES(td_scan_table, td_scan_table);
 
 #endif

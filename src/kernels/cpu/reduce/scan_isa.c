@@ -215,8 +215,12 @@ static void linear_c128(void *context, int64_t from, int64_t to)
 
 #define EACH(op) {op##_f32, op##_f64, op##_i64, NULL}
 #define EACH_COMPLEX(op) {op##_f32, op##_f64, op##_i64, op##_c128}
-extern const td_scan_table TD_ISA_NAME(td_scan_table);
-const td_scan_table TD_ISA_NAME(td_scan_table) = {
-    .cumsum = EACH_COMPLEX(cumsum), .cumprod = EACH_COMPLEX(cumprod), .linear = EACH_COMPLEX(linear),
-    .cummax = EACH(cummax), .cummin = EACH(cummin), .logcumsumexp = {logcumsumexp_f32, logcumsumexp_f64, NULL, logcumsumexp_c128},
-};
+#define SCAN(op, ...) \
+    extern const td_scan TD_ISA_NAME(td_scan_##op); \
+    const td_scan TD_ISA_NAME(td_scan_##op) = __VA_ARGS__
+SCAN(cumsum, EACH_COMPLEX(cumsum));
+SCAN(cumprod, EACH_COMPLEX(cumprod));
+SCAN(linear, EACH_COMPLEX(linear));
+SCAN(cummax, EACH(cummax));
+SCAN(cummin, EACH(cummin));
+SCAN(logcumsumexp, {logcumsumexp_f32, logcumsumexp_f64, NULL, logcumsumexp_c128});
