@@ -135,6 +135,7 @@ td_tensor *td_op_fake_quantize_per_tensor_affine_cachemask_backward(td_tensor *g
 
 /* ---- with a moving range */
 
+/* A switch is a tensor, so that a graph that was recorded can be switched; to read it waits for what computes it. */
 static int truth(td_tensor *x, bool *on)
 {
     td_scalar number;

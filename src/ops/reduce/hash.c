@@ -1,5 +1,5 @@
 /* hash_tensor: the exclusive or of all elements' bits, of floats as double, of integers as int64; a checksum that doesn't
- * depend on the order of elements. A few internal names of other reductions are at the end. */
+ * depend on the order of elements. */
 
 #include "calls_ops_reduce_hash.h"
 #include <inttypes.h>
@@ -56,17 +56,3 @@ td_tensor *td_op_hash_tensor(td_tensor *self, int64_t n_dim, const int64_t *dim,
     }
     return out;
 }
-
-/* ---- all, any and extremes under their internal names */
-
-td_tensor *td_op__is_all_true(td_tensor *self)
-{
-    return self->dtype == TD_BOOL ? td_all_all(self) : td_fail(TD_E_RUNTIME, "_is_all_true: self must be bool, got %s", td_dtype_title((td_dtype)self->dtype));
-}
-td_tensor *td_op__is_any_true(td_tensor *self)
-{
-    return self->dtype == TD_BOOL ? td_any_all(self) : td_fail(TD_E_RUNTIME, "_is_any_true: self must be bool, got %s", td_dtype_title((td_dtype)self->dtype));
-}
-td_tensor *td_op__all_members(td_tensor *self) { return td_clone(self); }
-int td_op__aminmax(td_tensor **results, td_tensor *self) { return td_aminmax(results, self, NULL, false); }
-int td_op__aminmax_dim(td_tensor **results, td_tensor *self, int64_t dim, bool keepdim) { return td_aminmax(results, self, &dim, keepdim); }

@@ -1,5 +1,5 @@
 /* Reductions (sum, mean, prod, max, argmax, any, all, var, std, norm, logsumexp): the shapes, dtypes and errors of their
- * results, td_meta_..., and those that are made of others, td_op_..., with item, equal, isclose and allclose at the end.
+ * results, td_meta_..., and those that are made of others, td_op_..., with item, equal, isclose, allclose and internal names at the end.
  *
  * A meta function runs before the kernel and on meta tensors instead of it; it fills one td_spec per result, from which the
  * results are allocated. For most that is td_meta_reduced(), by the word of their entry (`reduces`). The kernels (src/kernels/cpu/reduce/operators.c) may therefore assume what is checked here.
@@ -459,3 +459,17 @@ int td_op_allclose(bool *results, td_tensor *self, td_tensor *other, double rtol
     TD_AUTO td_tensor *close = td_isclose(self, other, rtol, atol, equal_nan);
     return all_true(results, close);
 }
+
+/* ---- all, any and extremes under their internal names */
+
+td_tensor *td_op__is_all_true(td_tensor *self)
+{
+    return self->dtype == TD_BOOL ? td_all_all(self) : td_fail(TD_E_RUNTIME, "_is_all_true: self must be bool, got %s", td_dtype_title((td_dtype)self->dtype));
+}
+td_tensor *td_op__is_any_true(td_tensor *self)
+{
+    return self->dtype == TD_BOOL ? td_any_all(self) : td_fail(TD_E_RUNTIME, "_is_any_true: self must be bool, got %s", td_dtype_title((td_dtype)self->dtype));
+}
+td_tensor *td_op__all_members(td_tensor *self) { return td_clone(self); }
+int td_op__aminmax(td_tensor **results, td_tensor *self) { return td_aminmax(results, self, NULL, false); }
+int td_op__aminmax_dim(td_tensor **results, td_tensor *self, int64_t dim, bool keepdim) { return td_aminmax(results, self, &dim, keepdim); }
