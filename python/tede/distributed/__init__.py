@@ -7,7 +7,8 @@
 `distributed_c10d` has the groups and their calls, `rendezvous` how processes find each other, `_group` what a group is made of."""
 from tede._compat import fill as _fill
 from tede.distributed._control import _ControlCollectives, _StoreCollectives  # noqa: F401
-from tede.distributed._group import Backend as _Backend, Work as _Work, _make_nccl_premul_sum  # noqa: F401
+from tede.distributed._group import Backend as _Backend  # noqa: F401
+from tede.distributed._work import Work as _Work, _make_nccl_premul_sum  # noqa: F401
 from tede.distributed._stores import *  # noqa: F403
 from tede.distributed.distributed_c10d import *  # noqa: F403
 from tede.distributed.distributed_c10d import (  # noqa: F401

@@ -1,8 +1,9 @@
 """torch._C._distributed_c10d: the names that PyTorch's C++ has."""
 from tede.distributed._control import _ControlCollectives, _StoreCollectives  # noqa: F401
-from tede.distributed._group import (  # noqa: F401
-    AllgatherOptions, AllreduceCoalescedOptions, AllreduceOptions, AllToAllOptions, Backend, BarrierOptions, BroadcastOptions, FakeProcessGroup, GatherOptions,
-    OpType, ProcessGroup, ReduceOp, ReduceOptions, ReduceScatterOptions, ScatterOptions, Work, _create_work_from_future, _make_nccl_premul_sum)
+from tede.distributed._group import Backend, FakeProcessGroup, ProcessGroup  # noqa: F401
+from tede.distributed._work import (  # noqa: F401
+    AllgatherOptions, AllreduceCoalescedOptions, AllreduceOptions, AllToAllOptions, BarrierOptions, BroadcastOptions, GatherOptions, OpType,
+    ReduceOp, ReduceOptions, ReduceScatterOptions, ScatterOptions, Work, _create_work_from_future, _make_nccl_premul_sum)
 from tede.distributed.constants import default_pg_timeout as _DEFAULT_PG_TIMEOUT  # noqa: F401
 from tede.distributed.distributed_c10d import (  # noqa: F401
     DebugLevel, ProcessGroupGloo, _get_thread_isolation_mode, _register_process_group, _resolve_process_group, _set_thread_isolation_mode,

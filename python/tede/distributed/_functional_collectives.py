@@ -7,7 +7,7 @@ import contextlib
 import tede
 from tede import library
 from tede.distributed import distributed_c10d as c10d
-from tede.distributed._group import ReduceOp
+from tede.distributed._work import ReduceOp
 from tede.utils._python_dispatch import _get_current_dispatch_mode
 
 __all__ = []

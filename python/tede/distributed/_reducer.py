@@ -23,7 +23,8 @@ from datetime import timedelta
 import tede
 from tede import _C
 from tede.distributed._chain import in_hook, reduced
-from tede.distributed._group import AllgatherOptions, AllreduceOptions, BroadcastOptions, ProcessGroup, ReduceOp
+from tede.distributed._group import ProcessGroup
+from tede.distributed._work import AllgatherOptions, AllreduceOptions, BroadcastOptions, ReduceOp
 from tede.distributed.distributed_c10d import get_debug_level
 from tede.futures import Future
 

@@ -2,6 +2,7 @@
 
 Ranks in these functions are those of the default group, `group_src` and `group_dst` those of the group."""
 import contextlib
+import enum
 import hashlib
 import io
 import itertools
@@ -17,9 +18,10 @@ from datetime import timedelta
 import tede
 from tede import _C
 from tede.distributed import _group as _base
-from tede.distributed._group import (
-    AllgatherOptions, AllreduceCoalescedOptions, AllreduceOptions, AllToAllOptions, BarrierOptions, BroadcastOptions, EngineBackend,
-    GatherOptions, ProcessGroup, ReduceOp, ReduceOptions, ReduceScatterOptions, ScatterOptions, Work, launched_by_mpi)
+from tede.distributed._group import EngineBackend, ProcessGroup, launched_by_mpi
+from tede.distributed._work import (
+    AllgatherOptions, AllreduceCoalescedOptions, AllreduceOptions, AllToAllOptions, BarrierOptions, BroadcastOptions, GatherOptions, ReduceOp,
+    ReduceOptions, ReduceScatterOptions, ScatterOptions, Work, _reduction, _seconds)
 from tede.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 
 logger = logging.getLogger(__name__)
@@ -520,7 +522,7 @@ class ProcessGroupGloo(EngineBackend):
         if isinstance(options, timedelta):
             options, timeout = None, options
         timeout = timeout or (options._timeout if options is not None else default_pg_timeout)
-        made, _ = _engine_group("mpi", "gloo", rank, size, store, _base._seconds(timeout))
+        made, _ = _engine_group("mpi", "gloo", rank, size, store, _seconds(timeout))
         super().__init__(made, "gloo", options)
         _end_with_the_program()
 
@@ -553,7 +555,7 @@ def _new_backend(name, backend_name, device, rank, size, store, timeout, options
 
 def _checked(backend, name, store, rank, size, timeout, places=None):
     from tede.distributed._checked import CheckedBackend
-    return CheckedBackend(backend, _engine_group("mpi", name, rank, size, store, _base._seconds(timeout), places)[0])
+    return CheckedBackend(backend, _engine_group("mpi", name, rank, size, store, _seconds(timeout), places)[0])
 
 
 def _create_process_group_wrapper(wrapped_pg, store_prefix, store, rank, world_size, timeout=default_pg_timeout):
@@ -897,7 +899,7 @@ def _ensure_all_tensors_same_dtype(*tensors):
 
 def supports_complex(reduceOp):
     """Whether a reduction is one of complex numbers."""
-    number = _base._reduction(reduceOp)[0]
+    number = _reduction(reduceOp)[0]
     return number in (RedOpType.SUM, RedOpType.AVG, RedOpType.PREMUL_SUM)
 
 
@@ -1486,7 +1488,7 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
 
 # ---- what programs ask besides ---------------------------------------------------------------------------------------
 
-class DebugLevel(_base.enum.IntEnum):
+class DebugLevel(enum.IntEnum):
     OFF, INFO, DETAIL = range(3)
 
 

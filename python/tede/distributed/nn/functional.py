@@ -2,7 +2,7 @@
 import tede
 from tede import autograd
 from tede.distributed import distributed_c10d as c10d
-from tede.distributed._group import ReduceOp
+from tede.distributed._work import ReduceOp
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter", "scatter"]
 
