@@ -389,6 +389,12 @@ def new(self, *args, **kwargs):
     if self.is_sparse and isinstance(args[0], Tensor) and len(args) > 1:
         import tede
         return tede.sparse_coo_tensor(*args, dtype=self.dtype)
+    if self.is_sparse and not isinstance(args[0], (int, _C.Size)):
+        if isinstance(args[0], (list, tuple)):
+            raise TypeError("SparseTensor.new(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or construct a strided tensor and "
+                            "convert it to sparse via to_sparse.")
+        raise TypeError(f"new() received an invalid combination of arguments - got ({', '.join(type(x).__name__ for x in args)}), but expected "
+                        "indices and values of a sparse tensor, or its size")
     if len(args) == 1 and isinstance(args[0], Tensor):
         return _alias_of(args[0], self.dtype)
     if len(args) == 1 and hasattr(args[0], "untyped"):

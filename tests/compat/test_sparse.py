@@ -826,3 +826,12 @@ def test_gradcheck_names_gradients_of_another_layout(lib):
             lib.autograd.gradcheck(converted, (dense.to_sparse(),), masked=True, fast_mode=fast)
         with pytest.raises(RuntimeError, match="grad is incorrect layout"):
             lib.autograd.gradcheck(SparseOfDense.apply, (dense,), fast_mode=fast)
+
+
+def test_new_of_a_sparse_tensor_takes_its_parts_and_sizes(lib):
+    s = lib.sparse_coo_tensor(lib.tensor([[0, 1], [2, 0]]), lib.tensor([3., 4.]), (2, 3))
+    for made, size in ((s.new(), (0,)), (s.new(lib.Size([2, 3])), (2, 3)), (s.new(4, 5), (4, 5)), (s.new(s._indices(), s._values()), (2, 3))):
+        assert made.layout == lib.sparse_coo and made.shape == size
+    for argument in [6], (2, 3), s._values(), s._values().untyped_storage():
+        with pytest.raises(TypeError):
+            s.new(argument)
