@@ -117,10 +117,11 @@ class Chunk(Nodes):
     def fitting(entry, tensors, parameters):
         """The members about values and layout: which numbers must fit, whether masks may be bytes, what is divided by: see docs/add-an-operator.md."""
         rules = entry.get('fitting', {})
-        mask, computed, numbers = (sum(1 << names.index(name) for name, rule in rules.items() if rule in kinds)
+        mask, computed, numbers, full = (sum(1 << names.index(name) for name, rule in rules.items() if rule in kinds)
                                    for names, kinds in ((parameters, ('self', 'computed')), (parameters, ('computed',)),
-                                                        (tensors, ('number',))))
+                                                        (tensors, ('number',)), (tensors, ('full',))))
         return (f' .fits = {mask}, .computed = {computed},' if mask else '') + (f' .numbers = {numbers},' if numbers else '') + \
+            (f' .full_numbers = {full},' if full else '') + \
             (' .old_masks = true,' if entry.get('old_masks') else '') + \
             (' .own_halves = true,' if entry.get('halves') == 'own' else '') + \
             (f' .divisor = {tensors.index(entry["divisor"])},' if 'divisor' in entry else '') + \

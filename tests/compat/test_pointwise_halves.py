@@ -47,3 +47,19 @@ def test_operands_of_any_layout_and_partner(lib, dtype):
     assert lib.equal(odd.nan_to_num(9.0), wanted.nan_to_num(9.0))
     out = lib.empty(15, 20, dtype=lib.float64)
     assert lib.equal(lib.add(m, row, out=out), (m.float() + row.float()).to(dtype).double()) or out.isnan().any()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["add", "sub", "remainder", "fmod", "pow", "mul", "div"])
+def test_a_number_beside_halves_is_rounded_to_them_but_in_products_and_quotients(lib, dtype, name):
+    dtype = getattr(lib, dtype)
+    x = lib.linspace(-7, 7, 1000).to(dtype)
+    x = x.abs() if name == "pow" else x
+    function, rounded = getattr(lib, name), lib.tensor(0.1, dtype=dtype).float()
+    beside = 0.1 if name in ("mul", "div") else float(rounded)
+    wanted = function(x.float(), beside).to(dtype)
+    assert lib.equal(function(x, 0.1), wanted)
+    written = x.clone()
+    assert lib.equal(getattr(written, name + "_")(0.1), wanted) and lib.equal(function(x, 0.1, out=x.clone()), wanted)
+    if name in ("remainder", "pow", "mul"):           # the number first is always rounded
+        assert lib.equal(function(0.1, x), function(rounded, x.float()).to(dtype))

@@ -455,7 +455,7 @@ static bool records(const td_pointwise *op, td_dtype common, td_tensor *const *i
 }
 
 /* Fill the result, which has the shape of the operands' broadcast and what dtype follows from theirs. */
-static int compute(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
+static int compute_as_given(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
 {
     if (TD_UNLIKELY(td_in_region())) {
         if (td_may_wait(out->storage) && records(op, common, in, out))
@@ -467,6 +467,30 @@ static int compute(const td_pointwise *op, td_loop *loop, td_dtype common, td_te
         if (td_settle(in[i]))
             return -1;
     return TD_UNLIKELY(out->device.type != TD_CPU) ? run_on_device(op, loop, common, in, out, params) : run_loop(op, loop, common, in, out, params);
+}
+
+/* Of halves on the CPU a number is rounded to them first, though the loops compute in float32: PyTorch's kernels read a tensor of the number.
+ * The few that read the number itself are declared by their entries. */
+static bool is_wider_number(const td_pointwise *op, td_dtype common, td_tensor *const *in, int i)
+{
+    return in[i]->ndim == 0 && in[i]->dtype != (int8_t)common && in[i]->device.type == TD_CPU && !((op->masks | op->full_numbers) >> i & 1);
+}
+static int compute(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
+{
+    bool wider = false;
+    if (TD_UNLIKELY(is_half(common)) && out->device.type == TD_CPU)
+        for (int i = 0; i < op->n_in && out->ndim > 0; i++)
+            wider |= is_wider_number(op, common, in, i);
+    if (TD_LIKELY(!wider))
+        return compute_as_given(op, loop, common, in, out, params);
+    td_tensor *rounded[TD_MAX_OPERANDS];
+    int status = 0;
+    for (int i = 0; i < op->n_in; i++)
+        status |= (rounded[i] = is_wider_number(op, common, in, i) ? td_as_contiguous(in[i], common) : td_tensor_retain(in[i])) ? 0 : -1;
+    status = status ? status : compute_as_given(op, loop, common, rounded, out, params);
+    for (int i = 0; i < op->n_in; i++)
+        td_tensor_release(rounded[i]);
+    return status;
 }
 
 int td_pointwise_compute(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params, td_tensor *out)

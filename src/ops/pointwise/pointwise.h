@@ -36,6 +36,7 @@ struct td_pointwise {
     uint8_t            fits;                /* parameters that the operands' dtype must hold, a bit each; alpha always must */
     uint8_t            computed;            /* those of them that only the dtype in which halves are computed must hold */
     uint8_t            numbers;             /* operands that must fit the result if they are numbers, a bit each */
+    uint8_t            full_numbers;        /* those that keep their precision beside halves, as numbers */
     bool               old_masks;           /* a condition may be a mask of bytes */
     bool               own_halves;          /* float16 and bfloat16 are computed as such: Note [Halves of their own] in codegen/value.py */
     uint8_t            divisor;             /* the operand in which integers mustn't be zero; 0: none */
