@@ -178,6 +178,7 @@ def further(lib, rank, size):
     found["one"] = (lib.tensor([2.]) * x).to_local().tolist()
     lib._foreach_mul_([x], 2.)
     found["lists"] = [[n.full_tensor().item() for n in lib._foreach_norm([x])], x.to_local().tolist()]
+    found["transposed"] = str(T.DTensor.from_local(lib.ones(2, 3), m, [T.Partial()]).t().placements[0])
     like = x.new_empty_strided((2 * size, 3), (1, 2 * size))
     found["strided"] = list(like.shape), list(like.stride()), list(like.full_tensor().shape)
     doubled = experimental.local_map(lambda n, a: a * n, out_placements=[T.Shard(0)], in_placements=(None, [T.Shard(0)]))
@@ -211,5 +212,5 @@ def test_plain_operands_lists_and_checks(library):
     assert first["one"] == [[2.] * 3] * 2 and first["lists"][1] == [[2.] * 3] * 2 and first["lists"][0] == [pytest.approx(120 ** 0.5)]
     assert first["strided"] == ([4, 3], [1, 4], [4, 3]) and first["local_map"] == [[4.] * 3] * 2
     assert first["later"] == [True, 36.] and first["written"] == [[5.] * 3] * 2 and second["saved"] == [[4.] * 3] * 2
-    assert first["fused"] == second["fused"] == [[pytest.approx(0.5)] * 3] * 2
+    assert first["transposed"] == "P(sum)" and first["fused"] == second["fused"] == [[pytest.approx(0.5)] * 3] * 2
     assert first["outside"] == [[0], 0., True] and second["outside"] == [[2, 2], 4., True]

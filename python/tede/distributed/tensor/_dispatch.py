@@ -171,15 +171,19 @@ class _Operators(dict):
         return getattr(tede.ops.aten, name)
 
 
-def _each(func, args, kwargs):
+def _functional(func):
+    """The name of the operator that an in-place one is the variant of."""
+    return func._name.replace("_.", ".").removesuffix("_") if func._schema.is_mutable else func._name
+
+
+def _each(func, text, args, kwargs):
     """An operator on lists: what its entry says of the tensors at one index, for each. The meshes of all are one, or with implicit_replication parts
     of one."""
-    name = func._name if func._name in EACH else func._name.replace("_.", ".").removesuffix("_")
-    text, values = EACH[name], _bound(func, args, kwargs)
+    values = _bound(func, args, kwargs)
     meshes = {x._spec.mesh for value in values.values() if isinstance(value, (list, tuple)) for x in value if is_dtensor(x)}
     if len(meshes if not implicit else {mesh._get_root_mesh() for mesh in meshes}) > 1:
         raise RuntimeError(f"DTensor does not support cross-mesh operation yet! Got meshes: {' '.join(map(str, meshes))}")
-    if name != func._name:                      # in place
+    if func._schema.is_mutable:
         text = text.replace("(", "_(", 1)
     found = []
     for i in range(len(args[0])):
@@ -218,8 +222,9 @@ def dispatch(func, args, kwargs):
     handler = _handlers.get(func)
     if handler is not None:
         return handler(func, args, kwargs)
-    if args and isinstance(args[0], (list, tuple)) and _rules.said(func).family == "parts":
-        return _each(func, args, kwargs)
+    name = _functional(func)
+    if name in EACH:
+        return _each(func, EACH[name], args, kwargs)
     if SPLITS.get(func._name) == "lists":
         return _on_lists(func, args, kwargs)
     values, names, tensors = _bound(func, args, kwargs), [], []

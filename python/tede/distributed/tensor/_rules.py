@@ -449,7 +449,7 @@ def splits(call, n):
         found.extend(call.split([word if f else None for f in floats], word) for word in words)
         if s.flags & VIEW:
             found.extend(call.split([p], p) for p in (_NormPartial(2), _NormPartial(1)))
-    elif s.flags & VIEW:
+    elif s.flags & VIEW or s.names in ("swapped", "permuted"):
         found.extend(call.split([word], word) for word in REDUCTIONS)
     written = [i for i, name in enumerate(call.names) if any(a.name == name and a.is_write for a in call.func._schema.arguments)]
     if s.flags & OUT:
