@@ -19,7 +19,7 @@ TD_API td_tensor *td_npy_load(const char *path);
  * this fails. */
 TD_API td_tensor *td_npy_parse(void *bytes, size_t size, void (*release)(void *context), void *context);
 /* The tensor `name` of an archive that numpy.savez wrote: its entry "name.npy".  TD_E_KEY if there is none.  Accepts a NULL archive, as
- * operators accept NULL operands, so loading is checked once. */
+ * operators accept NULL operands, so loading is checked once. All of the entry is read, for its check sum. */
 TD_API td_tensor *td_npz_get(const td_zip *z, const char *name);
 
 #ifdef __cplusplus

@@ -8,6 +8,7 @@
 #include <tede/npy.h>
 #include "io/file.h"
 #include "io/text.h"
+#include "io/zip.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "which bytes are swapped");
 
@@ -247,5 +248,12 @@ td_tensor *td_npz_get(const td_zip *z, const char *name)
     memcpy((char *)memcpy(text, name, n) + n, ".npy", sizeof ".npy");
     int64_t i = td_zip_find(z, text);
     block_free(&full);
-    return i < 0 ? td_fail(TD_E_KEY, "npz: the archive has no tensor '%.80s'", name) : tensor_in(td_zip_storage(z, i));
+    if (i < 0)
+        return td_fail(TD_E_KEY, "npz: the archive has no tensor '%.80s'", name);
+    td_storage *bytes = td_zip_storage(z, i);
+    if (bytes && td_zip_check(z, i, td_storage_data(bytes)) != 0) {
+        td_storage_release(bytes);
+        return NULL;
+    }
+    return tensor_in(bytes);
 }

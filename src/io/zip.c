@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <tede/zip.h>
+#include "io/crc.h"
 #include "io/file.h"
 #include "io/text.h"
 #include "io/zip.h"
@@ -21,6 +22,7 @@ typedef struct entry {
     const char *name;
     uint64_t    start, end;         /* of its local head; of what it may use */
     uint64_t    packed, size;
+    uint32_t    sum;
     uint16_t    name_length, method;
     bool        encrypted;
 } entry;
@@ -146,7 +148,7 @@ static char *read_entry(const directory *d, char *p, const char *end, entry *e)
     char *name = p + CENTRAL_SIZE;
     if ((size_t)(end - name) < n + extra + comment)
         return corrupted(), NULL;
-    *e = (entry){.start = u32(p + 42), .packed = u32(p + 20), .size = u32(p + 24), .name_length = (uint16_t)n,
+    *e = (entry){.start = u32(p + 42), .packed = u32(p + 20), .size = u32(p + 24), .sum = u32(p + 16), .name_length = (uint16_t)n,
                  .method = u16(p + 10), .encrypted = u16(p + 8) & 1};
     if (widen(name + n, extra, (uint64_t *[3]){&e->size, &e->packed, &e->start}) != 0)
         return NULL;
@@ -406,4 +408,17 @@ td_storage *td_zip_storage(const td_zip *z, int64_t i)
         return NULL;
     }
     return copy;
+}
+
+int td_zip_check(const td_zip *z, int64_t i, const void *bytes)
+{
+    const entry *e = entry_at(z, i);
+    block space = {0};
+    crc_table *table = block_more(&space, sizeof *table);
+    if (!table)
+        return -1;
+    crc_start(table);
+    bool same = crc_add(table, 0, bytes, (size_t)e->size) == e->sum;
+    block_free(&space);
+    return same ? 0 : td_error(TD_E_RUNTIME, "zip: %.80s is damaged: its bytes have another check sum than the directory says", e->name);
 }

@@ -2,6 +2,7 @@
 #ifndef TD_IO_ZIP_H
 #define TD_IO_ZIP_H
 #include <stdint.h>
+#include <tede/zip.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format's numbers are little-endian");
 
@@ -14,5 +15,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format's numbers 
 
 enum { LOCAL_SIZE = 30, CENTRAL_SIZE = 46, END_SIZE = 22, END64_SIZE = 56, LOCATOR_SIZE = 20, ZIP64 = 1 };
 enum { STORED = 0, DEFLATED = 8 };
+
+/* 0 if these, all bytes of entry i, have the check sum that the directory says; else -1. Checkpoints aren't checked: PyTorch can write
+ * them without sums, and their pages are looked at where they are. */
+int td_zip_check(const td_zip *z, int64_t i, const void *bytes);
 
 #endif

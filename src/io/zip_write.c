@@ -3,10 +3,11 @@
  * An extra field of the local head takes up the room before an entry's bytes. PyTorch's is named "FB" and holds Zs. */
 #include <stdlib.h>
 #include <tede/zip.h>
+#include "io/crc.h"
 #include "io/text.h"
 #include "io/zip.h"
 
-enum { WORD = 8, WORDS = 4, BLOCK = WORD * WORDS, MOST_ALIGNMENT = 1 << 14 };
+enum { MOST_ALIGNMENT = 1 << 14 };
 
 struct td_zip_writer {
     td_storage *self;
@@ -16,55 +17,8 @@ struct td_zip_writer {
     uint64_t    count;
     size_t      alignment;
     block       directory, folder;  /* the heads of the directory; what names begin with */
-    uint32_t    sums[BLOCK][256];
+    crc_table   table;
 };
-
-/* ---- check sums: CRC-32.  sums[k][b] is what a byte b adds that k more bytes follow.
- *
- * A byte's addition waits for the one before, so a block's words have a sum each, which goes on with the same word of the next block: four
- * chains of table lookups run at once.  The last block is summed word by word, and takes the four sums up. */
-
-static void make_sums(uint32_t sums[BLOCK][256])
-{
-    for (uint32_t b = 0; b < 256; b++) {
-        uint32_t sum = b;
-        for (int bit = 0; bit < 8; bit++)
-            sum = sum >> 1 ^ (sum & 1 ? 0xedb88320u : 0);
-        sums[0][b] = sum;
-    }
-    for (int k = 1; k < BLOCK; k++)
-        for (int b = 0; b < 256; b++)
-            sums[k][b] = sums[k - 1][b] >> 8 ^ sums[0][sums[k - 1][b] & 0xff];
-}
-
-/* What a word adds whose last byte is as many from the end as `sums` begins at. */
-static inline uint32_t sum_of(const uint32_t sums[WORD][256], uint64_t word)
-{
-    uint32_t sum = 0;
-#pragma GCC unroll 8
-    for (int k = 0; k < WORD; k++)
-        sum ^= sums[WORD - 1 - k][word >> 8 * k & 0xff];
-    return sum;
-}
-static inline uint64_t word_at(const unsigned char *p) { uint64_t word; return memcpy(&word, p, WORD), word; }
-
-static uint32_t add_sum(const td_zip_writer *w, uint32_t sum, const unsigned char *p, size_t n)
-{
-    uint32_t parts[WORDS] = {sum = ~sum};
-    for (; n >= 2 * BLOCK; p += BLOCK, n -= BLOCK)
-#pragma GCC unroll 4
-        for (int i = 0; i < WORDS; i++)
-            parts[i] = sum_of(w->sums + BLOCK - WORD, parts[i] ^ word_at(p + WORD * i));
-    if (n >= BLOCK) {
-        sum = 0;
-        for (int i = 0; i < WORDS; i++, p += WORD)
-            sum = sum_of(w->sums, sum ^ parts[i] ^ word_at(p));
-        n -= BLOCK;
-    }
-    while (n--)
-        sum = sum >> 8 ^ w->sums[0][(sum ^ *p++) & 0xff];
-    return ~sum;
-}
 
 /* ---- fields */
 
@@ -101,7 +55,7 @@ td_zip_writer *td_zip_writer_new(td_zip_write_function *write, void *context, co
     if (!w)
         return NULL;
     w->write = write, w->context = context, w->alignment = (size_t)alignment;
-    make_sums(w->sums);
+    crc_start(&w->table);
     size_t n = strlen(folder);
     char *copy = block_more(&w->folder, n + 1);
     if (!copy) {
@@ -182,7 +136,7 @@ int td_zip_writer_add(td_zip_writer *w, const char *name, const void *bytes, siz
     if (length > UINT16_MAX)
         return td_error(TD_E_VALUE, "zip: a name of %zu bytes is longer than the %d allowed", length, UINT16_MAX);
     for (size_t at = 0; check_sum && at < n; at += bytes ? n : least(n - at, sizeof zeros))
-        sum = add_sum(w, sum, bytes ? bytes : zeros, bytes ? n : least(n - at, sizeof zeros));
+        sum = crc_add(&w->table, sum, bytes ? bytes : zeros, bytes ? n : least(n - at, sizeof zeros));
     if (put_local(w, name, length, sum, n) != 0)
         return -1;
     for (size_t at = 0, piece; at < n; at += piece)

@@ -42,6 +42,17 @@ def test_archives(np, tmp_path, save):
     assert {name: x.tolist() for name, x in tensors.items()} == {name: a.tolist() for name, a in arrays.items()}
 
 
+@pytest.mark.parametrize("save", ["savez", "savez_compressed"])
+def test_damaged_archives_are_refused(np, tmp_path, save):
+    """A bit that flips in an entry's bytes shows in its check sum, as in NumPy."""
+    getattr(np, save)(tmp_path / "x.npz", a=np.random.default_rng(0).integers(0, 255, 1000, dtype=np.uint8))
+    whole = (tmp_path / "x.npz").read_bytes()
+    for at in range(200, 900, 70):
+        (tmp_path / "y.npz").write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
+        with pytest.raises((RuntimeError, ValueError)):
+            tede.npy.load(tmp_path / "y.npz")
+
+
 def test_what_has_no_numbers_is_refused(np, tmp_path):
     for array, words in ((np.zeros(2, dtype=[("a", "f4")]), "structured"), (np.array(["x"]), "'<U1'"), (np.array([None]), r"'\|O'")):
         np.save(tmp_path / "x.npy", array)
