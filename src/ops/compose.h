@@ -60,6 +60,8 @@ static inline bool td_hides_values(const td_tensor *x)
 }
 /* A tensor whose elements a check can read on the host: x, or a copy of all members if it stands for a batch.  Not for meta. */
 static inline td_tensor *td_with_values(td_tensor *x) { return x && td_stands_for_batch(x) ? td__all_members(x) : td_ref(x); }
+/* Whether it is an object of a class whose elements are elsewhere, or a level's wrapper of one. Not for meta. */
+static inline bool td_has_no_elements(const td_tensor *x) { return x->storage && x->storage->device.type == TD_META && x->device.type != TD_META; }
 static inline bool td_is_floating(const td_tensor *x) { return td_dtype_is_floating((td_dtype)x->dtype); }
 static inline bool td_is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }
 /* Whether backward formulas must be differentiable themselves: then they are composed of operators that record. */

@@ -176,11 +176,12 @@ static td_tensor *quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bo
                        "%s", how);
     if (q->numel && q->device.type != TD_META && !td_tensor_is_hollow(q)) {        /* a class's own elements aren't looked at, as in PyTorch */
         TD_AUTO td_tensor *all = td_with_values(q);
-        TD_AUTO td_tensor *low = td_amin(all, 0, NULL, false), *high = td_amax(all, 0, NULL, false);
+        bool looked_at = all && !td_has_no_elements(all);
+        TD_AUTO td_tensor *low = looked_at ? td_amin(all, 0, NULL, false) : NULL, *high = looked_at ? td_amax(all, 0, NULL, false) : NULL;
         td_scalar a, b;
-        if (!low || !high || td_tensor_item(low, &a) || td_tensor_item(high, &b))
+        if (!all || (looked_at && (!low || !high || td_tensor_item(low, &a) || td_tensor_item(high, &b))))
             return NULL;
-        if (!(a.d >= 0) || !(b.d <= 1))
+        if (looked_at && (!(a.d >= 0) || !(b.d <= 1)))
             return td_fail(TD_E_RUNTIME, "quantile() q values must be in the range [0, 1]");
     }
     int d = dim ? td_wrap_dim(*dim, self->ndim) : 0;

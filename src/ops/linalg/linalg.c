@@ -102,8 +102,7 @@ static int like_right_side(const char *op, td_spec *spec, const td_tensor *A, co
 static int first_failure(td_tensor *info, int64_t *batch)
 {
     TD_AUTO td_tensor *here = td_on_host(info);
-    TD_AUTO td_tensor *all = here && here->device.type == TD_CPU ? td_with_values(here) : NULL;
-    TD_AUTO td_tensor *numbers = all ? td_make_contiguous(all) : NULL;
+    TD_AUTO td_tensor *numbers = here && here->device.type == TD_CPU ? td_make_contiguous(here) : NULL;
     for (int64_t i = 0; numbers && i < numbers->numel; i++)
         if (((const int32_t *)numbers->data)[i]) {
             *batch = numbers->ndim ? i : -1;
@@ -114,12 +113,13 @@ static int first_failure(td_tensor *info, int64_t *batch)
 
 int td_check_info(td_factorization what, const char *op, td_tensor *info)
 {
-    if (info && td_tensor_is_hollow(info))
-        return td__linalg_check_errors(info, op, info->ndim == 0);
+    TD_AUTO td_tensor *all = td_with_values(info);
+    if (all && td_has_no_elements(all))
+        return td__linalg_check_errors(all, op, all->ndim == 0);
     int64_t batch = -1;
-    int code = info ? first_failure(info, &batch) : 0;
+    int code = all ? first_failure(all, &batch) : 0;
     if (!code)
-        return info ? 0 : -1;
+        return all ? 0 : -1;
     char where[64] = "";
     if (batch >= 0)
         snprintf(where, sizeof where, "(Batch element %" PRId64 "): ", batch);
@@ -257,7 +257,7 @@ static int check_pivots(td_tensor *factors)
     TD_AUTO td_tensor *all = td_with_values(factors);
     TD_AUTO td_tensor *diagonal = td_diagonal(all, 0, -2, -1);
     TD_AUTO td_tensor *zero = td_logical_not(diagonal);
-    if (zero && td_tensor_is_hollow(zero)) {        /* the first place, as a factorization would give it */
+    if (zero && td_has_no_elements(zero)) {        /* the first place, as a factorization would give it */
         TD_AUTO td_tensor *places = td_cumsum(zero, -1, TD_I32), *none = td_eq_scalar(places, td_int(0));
         TD_AUTO td_tensor *before = td_sum_over(none, 1, (int64_t[]){-1}, false), *any = td_any_dim(zero, -1, false);
         TD_AUTO td_tensor *first = td_plus(before, td_int(1)), *info = td_mul(first, any), *narrow = td_to(info, TD_I32);
