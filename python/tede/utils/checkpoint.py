@@ -301,6 +301,7 @@ class _Inputs(tede.autograd.Function):
         raise AssertionError("Did not expect to backward on this graph")
 
 
+@contextlib.contextmanager
 def _without_reentrance(function, preserve_rng_state, context_fn, determinism_check, debug, early_stop, args, kwargs):
     if not (callable(determinism_check) or determinism_check in _METADATA):
         raise ValueError("determinism_check should be one of "
@@ -312,6 +313,9 @@ def _without_reentrance(function, preserve_rng_state, context_fn, determinism_ch
         if context_fn is not noop_context_fn:
             raise ValueError("debug=True is incompatible with non-default context_fn")
         context_fn, unpack_error = _debugging()
+    if _C._transform_level():                       # of what a level saves hooks hear nothing: it is kept
+        yield
+        return
     forward_context, recompute_context = context_fn()
     state = _State(preserve_rng_state)
 
@@ -372,14 +376,8 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
         if context_fn is not noop_context_fn or debug is not False:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve, *args)
-    run = _without_reentrance(function, preserve, context_fn, determinism_check, debug, early_stop, args, kwargs)
-    next(run)
-    result = function(*args, **kwargs)
-    try:
-        next(run)
-    except StopIteration:
-        return result
-    raise AssertionError("checkpoint: the generator must have ended")
+    with _without_reentrance(function, preserve, context_fn, determinism_check, debug, early_stop, args, kwargs):
+        return function(*args, **kwargs)
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
