@@ -220,7 +220,7 @@ td_tensor *td_py_resolved(td_tensor *x);
 int td_py_as_scalar(PyObject *o, td_scalar *value, bool tensors);
 /* An int or what has __index__ (no bool unless `bools`, no array), or a 0-dim integer tensor: 1, 0, -1. */
 int td_py_as_int(PyObject *o, int64_t *value, bool bools);
-/* The same of an operator's argument or a member of a list, which may be a 0-dim array of NumPy's too. */
+/* The same of an operator's argument or a member of a list, which may be a 0-dim array of NumPy's, or any tensor of one integer, too. */
 int td_py_as_size(PyObject *o, int64_t *value);
 PyObject *td_py_number_of(td_scalar value);                 /* new Python number */
 int td_py_factory_init(PyObject *module);

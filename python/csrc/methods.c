@@ -373,6 +373,8 @@ static PyObject *convert(PyObject *self, PyObject *args, PyObject *kw, td_dtype 
         return NULL;
     if (TD_UNLIKELY(td_py_taken_over(self)))
         return taken_over(method, self, args, kw);
+    if (format != Py_None && !Py_IS_TYPE(format, &td_py_memory_format_type))
+        return PyErr_Format(PyExc_TypeError, "%s(): argument 'memory_format' must be torch.memory_format, not %s", method, Py_TYPE(format)->tp_name);
     int code = Py_IS_TYPE(format, &td_py_memory_format_type) ? ((EnumObject *)format)->code : TD_MEMORY_FORMAT_NONE;
     td_tensor *made = td_py_to(td_py_x(self), dtype, device, false, false, code);
     return made ? td_py_wrap(made) : NULL;

@@ -182,7 +182,7 @@ static int to_ints(const Overload *o, int index, PyObject *value, td_value *v, S
     if (!a->list_size)
         return 0;
     int64_t n;
-    int found = td_py_as_int(value, &n, false);
+    int found = td_py_is_tensor(value) ? td_py_as_size(value, &n) : td_py_as_int(value, &n, false);
     if (found <= 0)
         return found;
     int64_t *list = arena(s, (size_t)a->list_size * sizeof *list);
@@ -272,7 +272,7 @@ static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
     case TD_VALUE_BOOLS:
     case TD_VALUE_SCALARS: return to_numbers(a, value, v, s);
     case TD_VALUE_INT:
-        if ((found = td_py_as_size(value, &v->integer)) <= 0)
+        if ((found = td_py_is_tensor(value) ? td_py_as_int(value, &v->integer, false) : td_py_as_size(value, &v->integer)) <= 0)
             return found;
         break;
     case TD_VALUE_BOOL:

@@ -102,6 +102,13 @@ int td_py_as_int(PyObject *o, int64_t *value, bool bools)
 
 int td_py_as_size(PyObject *o, int64_t *value)
 {
+    if (td_py_is_tensor(o)) {
+        td_scalar only;
+        td_tensor *x = td_py_x(o);
+        if (td_dtype_is_floating(td_tensor_dtype(x)) || td_dtype_is_complex(td_tensor_dtype(x)) || td_tensor_numel(x) != 1)
+            return 0;
+        return td_py_item(x, &only) < 0 ? (td_py_raise(), -1) : (*value = td_scalar_int(only), 1);
+    }
     return td_py_is_numpy_array(o) && PyIndex_Check(o) ? index_of(o, value) : td_py_as_int(o, value, false);
 }
 

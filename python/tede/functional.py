@@ -126,6 +126,8 @@ def nonzero(input, *, out=None, as_tuple=False):
     """Where the elements are not zero: one row per element, or with `as_tuple` one vector per dimension."""
     if (found := _overridden(nonzero, (input,), input, as_tuple=as_tuple)):
         return found[0]
+    if not isinstance(as_tuple, bool):
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if as_tuple and out is not None:
         raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     if not as_tuple:
@@ -166,7 +168,7 @@ def broadcast_tensors(*tensors):
         for b in tensors[1:]:
             a = a + b                    # fails in the words that name the dimension
         raise
-    return tuple(x.expand(shape) for x in tensors)
+    return tuple(x if x.shape == shape else x.expand(shape) for x in tensors)
 
 
 @overridable
@@ -278,7 +280,7 @@ def unravel_index(indices, shape):
     for n in reversed(shape):
         result.append(indices % n)
         indices = indices // n
-    return tuple(reversed(result))
+    return _O["stack"](result[::-1], -1).unbind(-1) if result else ()
 
 
 # ---- norms and sets ----------------------------------------------------------------------------------------------------

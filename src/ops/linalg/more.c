@@ -272,6 +272,11 @@ static td_tensor *in_dtype(td_tensor *self, td_dtype dtype)
 {
     if (dtype != TD_DTYPE_NONE && td_is_complex(self) && !td_dtype_is_complex(dtype))
         return td_fail(TD_E_RUNTIME, "linalg.matrix_norm: dtype should be complex for complex inputs, but got %s", td_dtype_title(dtype));
+    if (dtype != TD_DTYPE_NONE && !td_is_complex(self) && td_dtype_is_complex(dtype))
+        return td_fail(TD_E_RUNTIME, "linalg.matrix_norm: dtype should be real for real inputs, but got %s", td_dtype_title(dtype));
+    if (dtype != TD_DTYPE_NONE && td_promote_types((td_dtype)self->dtype, dtype) != dtype)
+        return td_fail(TD_E_RUNTIME, "linalg.matrix_norm: the dtype of the input (%s) should be convertible without narrowing to the specified "
+                       "dtype (%s)", td_dtype_title((td_dtype)self->dtype), td_dtype_title(dtype));
     if (dtype != TD_DTYPE_NONE)
         return td_to(self, dtype);
     return td_ref(self);

@@ -110,7 +110,7 @@ static int fractional(td_spec *specs, td_pool_geometry *g, int dims, td_tensor *
         int64_t in = self->sizes[self->ndim - dims + i];
         const char *name = names[3 - dims + i];
         bad = bad < 0 && (kernel[i] <= 0 || output[i] < 0) ? i : bad;
-        if (kernel[i] > in || output[i] > td_sub_saturated(in, td_sub_saturated(kernel[i], 1)))
+        if (output[i] > td_sub_saturated(in, td_sub_saturated(kernel[i], 1)))
             return td_error(TD_E_RUNTIME, "%s(): pool %s %" PRId64 " too large relative to input %s %" PRId64, op, name,
                             kernel[i], name, in);
     }

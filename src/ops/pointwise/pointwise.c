@@ -260,13 +260,15 @@ static td_loop *find_loop(const td_pointwise *op, td_dtype common, const td_scal
     return loop && check_fits(op, common, params) ? NULL : loop;
 }
 
-/* Tensors without dimensions may be on a device of another type, as in PyTorch: they stand for numbers. */
+/* Tensors without dimensions on the CPU go with those of any device, as in PyTorch: they stand for numbers. */
 static int check_devices(const td_pointwise *op, td_tensor *const *in)
 {
-    const td_tensor *outside = NULL;
+    const td_tensor *outside = NULL, *decides = NULL;
     for (int i = 0; i < op->n_in; i++) {
-        const td_tensor *first = in[0];
-        bool apart = in[i]->device.type != first->device.type && in[i]->ndim && first->ndim;
+        bool number = in[i]->device.type == TD_CPU && !in[i]->ndim;
+        decides = decides || number ? decides : in[i];
+        const td_tensor *first = decides;
+        bool apart = !number && in[i]->device.type != first->device.type;
         if (!apart && in[i]->device.type > TD_META) {
             outside = outside ? outside : in[i];
             apart = in[i]->device.type == outside->device.type && in[i]->device.index != outside->device.index;

@@ -19,6 +19,7 @@ static td_tensor *padded(td_tensor *self, int64_t n_pad, const int64_t *pad, int
         return td_fail(TD_E_RUNTIME, "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %" PRId64
                        " while the input has %d dimensions.", n_pad, self->ndim);
     int64_t sizes[TD_MAX_DIMS];
+    bool grows = false;
     TD_AUTO td_tensor *from = td_ref(self);
     for (int d = 0; d < self->ndim; d++) {
         int64_t at = 2 * (self->ndim - 1 - d);
@@ -26,10 +27,18 @@ static td_tensor *padded(td_tensor *self, int64_t n_pad, const int64_t *pad, int
         if (__builtin_add_overflow(self->sizes[d], before, &sizes[d]) || __builtin_add_overflow(sizes[d], behind,
             &sizes[d]))
             return td_fail(TD_E_RUNTIME, "constant_pad_nd: the size of dimension %d overflows", d);
+        int64_t cut_off = 0;
+        for (int k = 0; k < 2; k++)
+            if ((k ? behind : before) < 0 && __builtin_sub_overflow(cut_off, k ? behind : before, &cut_off))
+                cut_off = INT64_MAX;
+        if (cut_off > self->sizes[d])
+            return td_fail(TD_E_RUNTIME, "narrow(): length must be non-negative: dimension %d has %" PRId64 " elements, and padding of %" PRId64
+                           " and %" PRId64 " cuts off %" PRId64, d, self->sizes[d], before, behind, cut_off);
         if (sizes[d] < 0)
             return td_fail(TD_E_RUNTIME, "The input size %" PRId64 ", plus negative padding %" PRId64 " and %" PRId64 " resulted in a negative "
                            "output size, which is invalid. Check dimension %d of your input.", self->sizes[d], before,
                            behind, d);
+        grows |= before > 0 || behind > 0;
         int64_t start = before < 0 ? -before : 0, stop = self->sizes[d] + (behind < 0 ? behind : 0);     /* they fit: the size has been checked */
         if (start || stop != self->sizes[d]) {
             td_tensor *cut = td_narrow(from, d, start < stop ? start : 0, start < stop ? stop - start : 0);
@@ -37,6 +46,8 @@ static td_tensor *padded(td_tensor *self, int64_t n_pad, const int64_t *pad, int
             from = cut;
         }
     }
+    if (!grows)
+        return td_clone(from);          /* in its own order, as what is added isn't */
     TD_AUTO td_tensor *out = self->flags & TD_FLAG_PYTHON       /* of its class */
                                  ? td_new_full(self, self->ndim, sizes, value, TD_DTYPE_NONE, TD_DEVICE_NONE)
                                  : td_full(self->ndim, sizes, value, (td_dtype)self->dtype, self->device);

@@ -183,7 +183,7 @@ td_tensor *td_op_sum_to_size(td_tensor *self, int64_t n_size, const int64_t *siz
     if (!fits)
         return td_fail(TD_E_RUNTIME, "size {%s} is not expandable to size {%s}.", td_shape_str((int)n_size, size, want),
                        td_shape_str(self->ndim, self->sizes, have));
-    if (!n_size && (self->ndim || !(td_dtype_is_floating((td_dtype)self->dtype) || td_dtype_is_complex((td_dtype)self->dtype))))
+    if (!n_size)
         return td_sum_all(self, TD_DTYPE_NONE);
     TD_AUTO td_tensor *sum = n ? td_sum_dim_intlist(self, n, dims, true, TD_DTYPE_NONE) : td_tensor_retain(self);
     return extra > 0 ? td_view(sum, n_size, size) : td_tensor_retain(sum);

@@ -90,18 +90,20 @@ td_tensor *td_op_block_diag(int64_t n, td_tensor *const *tensors)
 
 /* ---- grids */
 
-/* Each tensor expanded to the shape of their broadcast: views. */
+/* Each tensor expanded to the shape of their broadcast: a view, or the tensor if that is its shape. */
 int td_op_broadcast_tensors(td_tensor_list *results, int64_t n, td_tensor *const *tensors)
 {
     int64_t sizes[TD_MAX_DIMS];
     int ndim = td_broadcast_shape(NULL, (int)n, tensors, sizes);
     if (ndim < 0 || td_tensor_list_new(results, n))
         return -1;
-    for (int64_t i = 0; i < n; i++)
-        if (!(results->items[i] = td_expand(tensors[i], ndim, sizes))) {
+    for (int64_t i = 0; i < n; i++) {
+        bool same = tensors[i]->ndim == ndim && !memcmp(tensors[i]->sizes, sizes, sizeof *sizes * (size_t)ndim);
+        if (!(results->items[i] = same ? td_tensor_retain(tensors[i]) : td_expand(tensors[i], ndim, sizes))) {
             td_tensor_list_release(results);
             return -1;
         }
+    }
     return 0;
 }
 

@@ -1,0 +1,135 @@
+"""What random arguments to every function, and random programs of modules, transforms and contexts, have found, on both libraries."""
+import copy
+
+import pytest
+
+
+def refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_a_list_of_ints_may_be_a_tensor_of_one(lib):
+    x, one = lib.arange(6.).reshape(2, 3), lib.tensor([1])
+    assert lib.equal(x.roll(one, 1), x.roll(1, 1)) and lib.equal(x.sum(lib.tensor([[1]])), x.sum(1))
+    assert lib.equal(x.sum((lib.tensor([0]), lib.tensor(1))), x.sum()) and lib.equal(x.flip(one), x.flip(1))
+    assert x.reshape(lib.tensor([6])).shape == (6,) and lib.zeros(lib.tensor([3])).shape == (3,)
+    assert x.expand(lib.tensor([2]), 3).shape == (2, 3) and lib.equal(x.roll(lib.tensor([True]), 1), x.roll(1, 1))
+    assert lib.nn.functional.max_pool2d(lib.ones(1, 1, 4, 4), lib.tensor([2])).shape == (1, 1, 2, 2)
+    for bad in lib.tensor([1, 0]), lib.tensor([1.]), lib.tensor([], dtype=lib.int64):
+        refused(lambda: x.roll(bad, 1), TypeError, 'must be tuple of ints, not Tensor')     # noqa: B023
+    refused(lambda: x.select(one, 0), TypeError, 'must be int, not Tensor')
+    refused(lambda: x.cumsum(one), TypeError, 'must be int, not Tensor')
+
+
+@pytest.mark.parametrize('name', ['float', 'half', 'byte', 'bool', 'cdouble'])
+def test_conversions_look_at_the_memory_format(lib, name):
+    for bad in 2.5, 1, 'x', lib.tensor(1):
+        refused(lambda: getattr(lib.ones(2), name)(memory_format=bad), TypeError, "'memory_format' must be torch.memory_format, not ")  # noqa: B023
+    assert getattr(lib.ones(2), name)(memory_format=None).shape == (2,)
+
+
+@pytest.mark.parametrize('value', [1, None, 'x'])
+def test_nonzero_takes_a_bool(lib, value):
+    refused(lambda: lib.nonzero(lib.ones(2), as_tuple=value), TypeError, "'as_tuple' must be bool, not ")
+    refused(lambda: lib.ones(2).nonzero(as_tuple=value), TypeError, "'as_tuple' must be bool, not ")
+
+
+def test_padding_cuts_off_what_there_is(lib):
+    pad = lib.nn.functional.pad
+    for size, widths in ((0, [-1, 1]), (1, [-2, 2]), (3, [4, -4]), (3, [-2, -2]), (3, [-4, 1])):
+        refused(lambda: pad(lib.ones(size), widths), RuntimeError, r'narrow\(\): length must be non-negative')     # noqa: B023
+    assert pad(lib.ones(3), [-3, 4]).tolist() == [0] * 4 and pad(lib.ones(3), [-1, -2]).shape == (0,)
+    x = lib.arange(12.).reshape(3, 2, 2).permute(2, 0, 1).requires_grad_()
+    cut = pad(x, [0, -1])
+    assert cut.stride() == (1, 2, 2) and pad(x, [0, 0]).stride() == (1, 4, 2) and pad(x, [0, 1]).stride() == (9, 3, 1)
+    assert lib.equal(cut, x[..., :1]) and cut.data_ptr() != x.data_ptr()
+    assert pad(lib.ones(1, 3), [0, -1]).stride() == (3, 1)
+    cut.sum().backward()
+    assert x.grad.sum() == 6
+
+
+def test_windows_of_a_fractional_pool_that_has_none(lib):
+    assert lib.nn.functional.fractional_max_pool2d(lib.ones(3, 2, 1), 2, output_size=(1, 0)).shape == (3, 1, 0)
+    refused(lambda: lib.nn.functional.fractional_max_pool2d(lib.ones(3, 2, 1), 3, output_size=(1, 0)), RuntimeError, 'too large relative to input')
+
+
+@pytest.mark.parametrize('ord', [1, 2, -1, 'nuc', float('inf')])
+def test_matrix_norms_in_another_dtype(lib, ord):
+    norm, x = lib.linalg.matrix_norm, lib.ones(2, 2)
+    refused(lambda: norm(x, ord, dtype=lib.complex64), RuntimeError, 'dtype should be real for real inputs')
+    refused(lambda: norm(x.to(lib.complex64), ord, dtype=lib.float32), RuntimeError, 'dtype should be complex for complex inputs')
+    refused(lambda: norm(x.double(), ord, dtype=lib.float32), RuntimeError, 'convertible without narrowing')
+    assert norm(x, ord, dtype=lib.float64).dtype is lib.float64
+
+
+def test_results_that_are_new_and_that_are_not(lib):
+    x, y = lib.ones(()), lib.ones(2, 3)
+    assert x.sum_to_size([]).data_ptr() != x.data_ptr() and y.sum_to_size(2, 3).data_ptr() == y.data_ptr()
+    first, second = lib.broadcast_tensors(y, lib.ones(3))
+    assert first is y and second.shape == (2, 3)
+    rows, columns = lib.unravel_index(lib.tensor([[0, 4, 11]]), (4, 3))
+    assert rows.tolist() == [[0, 1, 3]] and columns.tolist() == [[0, 1, 2]] and rows.stride() == (6, 2)
+    assert lib.unravel_index(lib.tensor([0]), ()) == ()
+
+
+def test_numbers_on_other_devices_are_the_cpus(lib):
+    number = lib.ones((), device='meta')
+    for call in (lambda: lib.ones(3) + number, lambda: number + lib.ones(3), lambda: lib.prelu(lib.ones(3), number),
+                 lambda: lib.where(lib.ones(3) > 0, number, 1.)):
+        refused(call, RuntimeError, 'device')
+    assert (lib.ones(3, device='meta') + lib.ones(())).device.type == 'meta' and (number + lib.ones(())).device.type == 'meta'
+
+
+# ---- checkpoints
+
+def checkpointed(lib, function):
+    from importlib import import_module
+    run = import_module(lib.__name__ + '.utils.checkpoint').checkpoint
+    return lambda x: run(function, x, use_reentrant=False)
+
+
+def test_a_checkpoint_that_fails_leaves_no_hooks(lib):
+    def failing(x):
+        x.sin()
+        raise KeyError('failing')
+    x = lib.ones(3, requires_grad=True)
+    with pytest.raises(KeyError) as kept:       # with its traceback, and so the frames that it went through
+        checkpointed(lib, failing)(x)
+    y = (x * x).sum()
+    saved = y.grad_fn.next_functions[0][0]._saved_self
+    assert kept and (saved is x if lib.__name__ == 'tede' else saved.data_ptr() == x.data_ptr())
+    assert lib.func.grad(lambda x: x.sin().sum())(copy.deepcopy(x).detach()).shape == (3,)
+
+
+def test_checkpoints_under_transforms(lib):
+    x, part = lib.arange(6.).reshape(2, 3), checkpointed(lib, lib.sin)
+    assert lib.equal(lib.func.vmap(part)(x), x.sin())
+    lib.testing.assert_close(lib.func.jvp(part, (x,), (lib.ones_like(x),))[1], x.cos())
+    lib.testing.assert_close(lib.func.jacfwd(part)(x[0]), x[0].cos().diag())
+
+
+CHECKED = {
+    'inv': lambda lib, x: lib.linalg.inv(x), 'cholesky': lambda lib, x: lib.linalg.cholesky(x), 'lu_factor': lambda lib, x: lib.linalg.lu_factor(x)[0],
+    'solve': lambda lib, x: lib.linalg.solve(x, x), 'cholesky_inverse': lambda lib, x: lib.cholesky_inverse(x),
+    'quantile': lambda lib, x: lib.quantile(lib.ones(3), x[0, 0] / 4), 'cov': lambda lib, x: lib.cov(x, aweights=x.sum(0))}
+
+
+@pytest.mark.parametrize('name', ['inv', 'cholesky', 'lu_factor', 'solve'])
+def test_matrices_under_two_transforms_are_checked(lib, name):
+    """A check of values meets a batch, or a level, of objects that have no elements of their own."""
+    x = lib.eye(3).expand(2, 3, 3) * lib.tensor([2., 4.]).reshape(2, 1, 1)
+    for transform in lib.func.vmap, lib.func.jacrev:
+        inner = transform(lambda x: CHECKED[name](lib, x))
+        lib.testing.assert_close(lib.func.functionalize(inner)(x), inner(x))
+
+
+@pytest.mark.parametrize('name', ['quantile', 'cov', 'cholesky_inverse'])
+def test_other_checks_of_values_under_two_transforms(name):
+    """PyTorch has no batches of these, and a failed assertion for functional tensors of functional ones."""
+    import tede
+    x = tede.eye(3).expand(2, 3, 3) * tede.tensor([2., 4.]).reshape(2, 1, 1)
+    inner = tede.func.vmap(lambda x: CHECKED[name](tede, x))
+    outer = tede.func.functionalize(inner)
+    tede.testing.assert_close(outer(x), inner(x))
+    tede.testing.assert_close(tede.func.functionalize(outer)(x), inner(x))
