@@ -11,7 +11,7 @@ _ELSEWHERE = ("can_cast", "detach_", "from_file", "histogramdd", "is_complex", "
 
 def __getattr__(name):
     found = _C._functions.get(name)
-    if found is None and hasattr(tede, name):       # written in Python, over an operator of the name
+    if found is None and name in _C._operators and hasattr(tede, name):     # written in Python, over an operator of the name
         found = _C._operators.get(name)
     if found is None and name in ("__and__", "__or__", "__xor__", "__lshift__", "__rshift__"):
         found = getattr(_C.Tensor, name)
