@@ -49,6 +49,9 @@ def test_a_sparse_tensor_is_moved_with_its_parts(toy, layout):      # noqa: F811
         file.seek(0)
         assert_there(tede.load(file, map_location=place), here, place)
     assert f"device='{THERE}'" in repr(there)
+    before = tede._C._cpu_fallback_count()
+    assert len(parts(there)) > 1 and (there._nnz(), there.sparse_dim(), there.dense_dim()) == (here._nnz(), here.sparse_dim(), here.dense_dim())
+    assert tede._C._cpu_fallback_count() == before      # what it is made of is there
 
 
 def test_tensors_are_made_there(toy):      # noqa: F811
