@@ -68,8 +68,8 @@ _SUBMODULES = frozenset((
 _WRITTEN = dict.fromkeys(("unique", "broadcast_shapes", "unravel_index", "histogramdd"), "functional")
 _WRITTEN.update({name: "storage" for name in (
     "UntypedStorage", "TypedStorage", "Storage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
-    "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "QInt8Storage", "QUInt8Storage", "QInt32Storage", "QUInt4x2Storage",
-    "QUInt2x4Storage", "ComplexFloatStorage")})
+    "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "QInt8Storage", "QUInt8Storage", "QInt32Storage",
+    "QUInt4x2Storage", "QUInt2x4Storage", "ComplexFloatStorage")})
 _WRITTEN.update({name: "_checks" for name in (
     "_assert_tensor_metadata",
     "_assert", "_assert_async", "_check", "_check_index", "_check_value", "_check_type", "_check_not_implemented", "_check_with",
