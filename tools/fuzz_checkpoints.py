@@ -303,7 +303,11 @@ def load(tede, kind, data, how, folder):
     if kind in ('npy', 'npz'):
         path = os.path.join(folder, 'x.' + kind)
         pathlib.Path(path).write_bytes(data)
-        return visit(tede, tede.npy.load(path))
+        read = tede.npy.load(path)
+        for name, x in read.items() if kind == 'npz' and isinstance(read, dict) else ():         # their check sums are looked at
+            if tuple(x.shape) not in ((2, 3), (300,)) or x.count_nonzero():
+                return fuzzing.Complaint(f'{name} is {tuple(x.shape)} of other numbers than were saved')
+        return visit(tede, read)
     if how == 0:
         return visit(tede, tede.load(io.BytesIO(data)))
     path = os.path.join(folder, 'x.pt')
