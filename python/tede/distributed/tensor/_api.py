@@ -197,14 +197,14 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
     mesh = device_mesh or _mesh_resources.get_current_mesh()
     if isinstance(tensor, DTensor) and tensor.device_mesh != mesh:
         raise ValueError(f"Cannot distribute a DTensor with device mesh {tensor.device_mesh} to a different device mesh {mesh}.")
+    if not isinstance(tensor, DTensor) and not tensor.is_leaf:
+        raise RuntimeError("`distribute_tensor` should be used to distribute leaf tensors! but found non-leaf tensor!")
     placements = normalized(placements, mesh, tensor.ndim)
     if isinstance(tensor, DTensor):
         if tensor.placements != placements:
             raise ValueError(f"Cannot distribute a DTensor with placements {tensor.placements} to a different placements {placements}. do you want to "
                              "call `redistribute` instead?")
         return tensor
-    if not tensor.is_leaf:
-        raise RuntimeError("`distribute_tensor` should be used to distribute leaf tensors! but found non-leaf tensor!")
     if any(p.is_partial() for p in placements):
         raise RuntimeError(f"Trying to distribute tensor with unsupported placements on device mesh {mesh}! placements {placements}")
     local = tensor.detach()
