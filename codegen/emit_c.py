@@ -139,6 +139,7 @@ class Chunk(Nodes):
         return 1 + 8 * calls
 
     def emit_pointwise(self, name, title, n_in, cost, promote, out, masks, groups, row, exact=None, alpha=False, fits='', n_params=0):
+        """`fits`: members that not every one has."""
         mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in {**DTYPES, **FORMATS}[g])
         exact = f'\n    .exact = {exact},' if exact else ''
         alpha = ' .alpha = true,' if alpha else ''
@@ -436,9 +437,9 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
             fail = 'NULL' if n == 1 else '-1'
             self.code.append(f'''static {op.declaration("strided_" + op.c, ["td_keyset keys"])}
 {{
-{self.one_device(op, fail)}{declare}{meta}    if (td_specs_new(specs, {n}, results))
+{self.one_device(op, fail)}{declare}{meta}{self.lay_results(base)}    if (td_specs_new(specs, {n}, results))
         return {fail};
-{self.lay_results(base, fail)}    if (run_{base.c}(keys, {call})) {{
+    if (run_{base.c}(keys, {call})) {{
         td_results_drop({n}, results);
         return {fail};
     }}
@@ -503,18 +504,16 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         return {"NULL" if n == 1 else "-1"};
 '''
 
-    def lay_results(self, op, fail):
-        """``format: {written: [input, weight]}``: the implementation writes results that have their channels innermost."""
+    def lay_results(self, op):
+        """``format: {written: [input, weight]}``: results are made with their channels innermost."""
         rule, n = op.entry.get('format'), len(op.schema.results)
         if not isinstance(rule, dict) or 'written' not in rule:
             return ''
-        prototype = 'int td_lay_results(int n_results, td_tensor **results, int64_t n, td_tensor *const *of);'
+        prototype = 'void td_lay_results(int n_results, td_spec *specs, int64_t n, td_tensor *const *of);'
         if prototype not in self.code:
             self.code.insert(0, prototype)
         of = {a.name: a.c for a in op.tensors}
-        return f'''    if (td_lay_results({n}, results, {len(rule['written'])}, (td_tensor *[]){{{", ".join(of[name] for name in rule['written'])}}}))
-        return {fail};
-'''
+        return f'    td_lay_results({n}, specs, {len(rule["written"])}, (td_tensor *[]){{{", ".join(of[name] for name in rule["written"])}}});\n'
 
     def backend_native(self, op):
         return self.with_body(op)

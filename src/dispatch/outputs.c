@@ -1,6 +1,7 @@
 /* In-place and out= forms made of functional results: see outputs.h. */
 #include "calls_dispatch_outputs.h"
 #include "dispatch/outputs.h"
+#include <tede/spec.h>
 #include "tensor/layout.h"
 #include "tensor/recorded.h"
 
@@ -243,28 +244,25 @@ int td_follow_format(int n_results, td_tensor **results, int64_t n, td_tensor *c
     return 0;
 }
 
-/* The same before they are written, by implementations that write tensors of any strides. */
-int td_lay_results(int n_results, td_tensor **results, int64_t n, td_tensor *const *of);
-int td_lay_results(int n_results, td_tensor **results, int64_t n, td_tensor *const *of)
+/* The same of results that are still to be made, for implementations that write tensors of any strides. */
+void td_lay_results(int n_results, td_spec *specs, int64_t n, td_tensor *const *of);
+void td_lay_results(int n_results, td_spec *specs, int64_t n, td_tensor *const *of)
 {
     for (int k = 0; k < n_results; k++) {
-        td_tensor *x = results[k];
-        int64_t strides[5] = {0}, next = 1;
-        bool found = false;
+        td_spec *x = &specs[k];
+        bool found = false, fits = true;
         for (int64_t i = 0; i < n; i++)
             found |= of[i] != TD_NONE && of[i]->ndim == x->ndim && td_has_channels_last(of[i]);
-        if (!found)
+        if (!found || x->absent)
             continue;
+        int64_t next = 1;
         for (int i = 0; i < x->ndim; i++) {
             const int d = i == 0 ? 1 : i == x->ndim - 1 ? 0 : x->ndim - i;
-            strides[d] = next, next *= x->sizes[d] > 1 ? x->sizes[d] : 1;
+            x->strides[d] = next;
+            fits = fits && !__builtin_mul_overflow(next, x->sizes[d] > 1 ? x->sizes[d] : 1, &next);
         }
-        results[k] = td_tensor_new_strided(x->ndim, x->sizes, strides, (td_dtype)x->dtype, x->device);
-        td_tensor_release(x);
-        if (!results[k])
-            return td_results_drop(n_results, results);
+        x->strided = fits;              /* what doesn't fit is an error where it is made */
     }
-    return 0;
 }
 
 /* Results lie in memory as empty_like(like) does. */

@@ -7,6 +7,8 @@
  * all calls of the group are made in order, by the kernels that they have anyway, on tensors that show the slab: results are eager's to the
  * bit. What no later call reads and nobody holds has memory for one slab, and is never written out.
  *
+ * A call in the midst of them that isn't one may come behind the group, if nothing that then comes before it has what it writes, or writes what it has.
+ *
  * A storage that the group writes must have the same rows for all tensors over it (no views that are shifted or transposed). Operands that are
  * only read may lie as they like, and be broadcast. */
 #include "region/plan.h"
@@ -160,30 +162,95 @@ static int choose_k(const td_late_call *c)
 
 static bool is_late(const td_storage *s) { return s->flags & TD_STORAGE_LATE; }
 
-static bool make_with(td_group *g, td_region *r, int64_t i, int k)
+/* Whether the order of the two calls matters: one writes a storage that the other has. */
+static bool conflict(const td_late_call *a, const td_late_call *b)
+{
+    for (int i = 0; i < a->n_in + a->n_out; i++)
+        for (int k = 0; k < b->n_in + b->n_out && a->in[i] != TD_NONE; k++)
+            if (b->in[k] != TD_NONE && a->in[i]->storage == b->in[k]->storage && (i >= a->n_in || k >= b->n_in))
+                return true;
+    return false;
+}
+
+static bool waits_for_postponed(const td_group *g, const td_region *r, const td_late_call *c)
+{
+    for (int i = 0; i < g->n_postponed; i++)
+        if (conflict(&r->calls[g->postponed[i]], c))
+            return true;
+    return false;
+}
+
+/* Add the call, or leave the group as it was. */
+static bool try_add(td_group *g, const td_late_call *c)
+{
+    const int tensors = g->n_tensors, storages = g->n_storages;
+    bool written[TD_GROUP_TENSORS], aligned[TD_GROUP_TENSORS];
+    memcpy(written, g->written, (size_t)storages);
+    memcpy(aligned, g->aligned, (size_t)storages);
+    if (add(g, c))
+        return true;
+    g->n_tensors = tensors, g->n_storages = storages;
+    memcpy(g->written, written, (size_t)storages);
+    memcpy(g->aligned, aligned, (size_t)storages);
+    return false;
+}
+
+/* The group of call i and those behind it that go along its rows, up to the first that doesn't; that one may be postponed. */
+static bool make_with(td_group *g, td_region *r, int64_t i, int k, bool postpones)
 {
     const td_late_call *c = &r->calls[i];
     const td_tensor *x = of_rows(c);
     g->first = i, g->k = k;
-    g->n_calls = g->n_tensors = g->n_storages = 0;
+    g->n_calls = g->n_tensors = g->n_storages = g->n_postponed = 0;
     memcpy(g->sizes, x->sizes, sizeof *x->sizes * (size_t)(k + 1));
     for (; i < r->n_calls; i++) {
         if (r->calls[i].dropped)
             continue;
-        /* A call that isn't added may have left traces: tensors and storages are cut off again, and what it wrote is undone. */
-        const int tensors = g->n_tensors, storages = g->n_storages;
-        bool written[TD_GROUP_TENSORS], aligned[TD_GROUP_TENSORS];
-        memcpy(written, g->written, (size_t)storages);
-        memcpy(aligned, g->aligned, (size_t)storages);
-        if (!add(g, &r->calls[i])) {
-            g->n_tensors = tensors, g->n_storages = storages;
-            memcpy(g->written, written, (size_t)storages);
-            memcpy(g->aligned, aligned, (size_t)storages);
+        if (!waits_for_postponed(g, r, &r->calls[i]) && try_add(g, &r->calls[i]))
+            g->last = i;
+        else if (postpones && g->n_postponed < TD_GROUP_POSTPONED)
+            g->postponed[g->n_postponed++] = i;
+        else
             break;
-        }
-        g->last = i;
     }
+    while (g->n_postponed && g->postponed[g->n_postponed - 1] > g->last)
+        g->n_postponed--;
     return g->n_calls > 1;
+}
+
+static bool has_storage(const td_late_call *c, const td_storage *s)
+{
+    for (int i = 0; i < c->n_in + c->n_out; i++)
+        if (c->in[i] != TD_NONE && c->in[i]->storage == s)
+            return true;
+    return false;
+}
+
+/* Put the postponed calls behind the group. Storages whose last use is among the calls that were moved end with the one that is the last now. */
+static void reorder(td_group *g, td_region *r)
+{
+    const int64_t last = g->last;
+    td_late_storage *all = NULL;
+    for (int64_t i = g->first; i <= last; i++)
+        for (td_late_storage *late = r->calls[i].ends, *next; late; late = next)
+            next = late->next, late->next = all, all = late;
+    for (int n = g->n_postponed; n-- > 0; g->last--) {
+        const int64_t from = g->postponed[n];
+        const td_late_call c = r->calls[from];
+        memmove(&r->calls[from], &r->calls[from + 1], (size_t)(g->last - from) * sizeof c);
+        r->calls[g->last] = c;
+    }
+    for (int64_t i = g->first; i <= last; i++)
+        r->calls[i].ends = NULL;
+    for (td_late_storage *late = all, *next; late; late = next) {
+        next = late->next;
+        int64_t i = last;
+        while (r->calls[i].dropped || !has_storage(&r->calls[i], late->s))
+            i--;
+        late->last_use = i;
+        late->next = r->calls[i].ends;
+        r->calls[i].ends = late;
+    }
 }
 
 /* Give internal storages buffers, each from the call that writes it first to the last one that has it. */
@@ -217,7 +284,7 @@ bool td_group_make(td_group *g, td_region *r, int64_t i)
     const int k = choose_k(&r->calls[i]);
     if (k < 0 || of_rows(&r->calls[i])->numel < 2)
         return false;
-    if (!make_with(g, r, i, k))
+    if (!make_with(g, r, i, k, false))
         return false;
     /* A later call that leaves fewer dimensions alone may still join, if the slabs are larger. */
     for (int64_t next = g->last + 1; next < r->n_calls && g->k > 0; next++) {
@@ -226,12 +293,15 @@ bool td_group_make(td_group *g, td_region *r, int64_t i)
         const int most = leading_dims(&r->calls[next]) - 1, calls = g->n_calls, now = g->k;
         if (most < 0 || most >= now)
             break;
-        if (!make_with(g, r, i, most) || g->n_calls <= calls) {
-            make_with(g, r, i, now);
+        if (!make_with(g, r, i, most, false) || g->n_calls <= calls) {
+            make_with(g, r, i, now, false);
             break;
         }
         next = g->last;
     }
+    make_with(g, r, i, g->k, true);
+    if (g->n_postponed)
+        reorder(g, r);
     int64_t all = 0;
     g->bytes = 0;
     for (int s = 0; s < g->n_storages; s++) {

@@ -24,10 +24,11 @@ typedef struct td_group_tensor {
     int        shift, storage;
 } td_group_tensor;
 
-enum { TD_GROUP_CALLS = 64, TD_GROUP_TENSORS = 128 };
+enum { TD_GROUP_CALLS = 64, TD_GROUP_TENSORS = 128, TD_GROUP_POSTPONED = 4 };
 typedef struct td_group {
     int64_t          first, last;       /* calls, of which dropped ones aren't part of it */
-    int              n_calls, n_tensors, n_storages, n_buffers;
+    int64_t          postponed[TD_GROUP_POSTPONED];     /* calls between them that come behind it */
+    int              n_calls, n_tensors, n_storages, n_buffers, n_postponed;
     int              k;                 /* dimension k is divided into slabs, those before it are gone through one by one */
     int64_t          sizes[TD_MAX_DIMS];        /* of the leading dimensions 0 to k */
     int64_t          bytes;             /* of what a row of all tensors takes */

@@ -489,3 +489,87 @@ def test_an_error_at_the_end_has_the_functions_own_as_context():
     with pytest.raises(RuntimeError, match="in no region") as raised:
         tede.compile(fails)()
     assert isinstance(raised.value.__context__, KeyError)
+
+
+def test_convolutions_of_channels_last(slabs):
+    x = rand(4, 8, 20, 20).contiguous(memory_format=tede.channels_last)
+    w, b = rand(6, 8, 3, 3).requires_grad_(), rand(6).requires_grad_()
+
+    def step(x):
+        y = F.conv2d(x * 2, w, b, padding=1)
+        return y, *tede.autograd.grad((y * y).sum(), (w, b))
+    for got, wanted in zip(tede.compile(step)(x), step(x), strict=True):
+        same(got, wanted)
+        assert got.stride() == wanted.stride()
+
+
+def late(f, *args):
+    """The function's results in a region, and what its calls counted."""
+    before = tede.compiler.stats()
+    results = tede.compile(f, options={"tier": 1})(*args)
+    return results, {name: n - before[name] for name, n in tede.compiler.stats().items()}
+
+
+LOOK_UPS = {
+    "index": lambda x, i: (x * 2)[i], "index of two": lambda x, i: (x * 2)[i, i.flip(0)], "behind a slice": lambda x, i: (x * 2)[3:, ::2][:, i % 60],
+    "gather": lambda x, i: (x * 2).gather(1, i.expand(120, -1)), "gather of int32": lambda x, i: (x * 2).gather(0, i.to(tede.int32)[None]),
+    "index_select": lambda x, i: (x * 2).index_select(1, i), "none": lambda x, i: (x * 2)[i[:0]], "transposed": lambda x, i: (x * 2).t()[i]}
+
+
+@pytest.mark.parametrize("call", LOOK_UPS.values(), ids=LOOK_UPS)
+def test_look_ups_are_late(call):
+    x, i = rand(120, 120), tede.arange(50) * 7 % 119
+    result, counts = late(lambda x, i: call(x, i) + 1, x, i)
+    wanted = call(x, i) + 1
+    same(result, wanted)
+    assert result.stride() == wanted.stride() and counts["early_flushes"] == 0
+
+
+def test_indices_are_read_at_the_call():
+    x = rand(120, 120)
+
+    def f(x, i):
+        y = (x * 2)[i]
+        i.zero_()                       # nothing late has it
+        return y
+    same(late(f, x, tede.arange(50))[0], (x * 2)[:50])
+
+    def by_late(x):
+        return (x * 2)[(x.flatten() * 100).to(tede.int64).abs() % 120]
+    result, counts = late(by_late, x)
+    same(result, by_late(x))
+    assert counts["early_flushes"] == 1
+
+
+@pytest.mark.parametrize("call, kind", [(lambda x, i: x[i + 120], IndexError), (lambda x, i: x.gather(1, i[:, None] + 120), RuntimeError),
+                                        (lambda x, i: x.index_select(0, i + 120), IndexError), (lambda x, i: x[i, i, i], IndexError)])
+def test_look_ups_are_refused_at_the_call(call, kind):
+    def f(x, i):
+        with pytest.raises(kind) as later:
+            call(x * 2, i)
+        return str(later.value)
+    x, i = rand(120, 120), tede.arange(3)
+    assert late(f, x, i)[0] == f(x, i)
+
+
+def test_a_call_between_others_comes_behind_them(slabs):
+    def cross_entropy(logits, target):
+        shifted = logits - logits.amax(-1, keepdim=True)
+        picked = shifted[tede.arange(len(target)), target]
+        return shifted.exp().sum(-1).log() - picked
+    x, target = rand(200, 300), tede.arange(200) * 7 % 300
+    result, counts = late(cross_entropy, x, target)
+    same(result, cross_entropy(x, target))
+    assert counts["fused_calls"] >= 5 and counts["early_flushes"] == 0
+
+    def writes(x, w):
+        y = x * 2
+        s = y.sum()                     # of all elements: not along rows
+        z = (y + 1).mul_(3)
+        y.add_(1)                       # which the sum reads
+        t = z[:, 0].sum() + w.sum()
+        w.mul_(y)                       # and this one
+        return y, s, z.relu() + 1, t, w * 1
+    arguments = lambda: (rand(200, 300), rand(200, 300) + 1)
+    for got, wanted in zip(late(writes, *arguments())[0], writes(*arguments()), strict=True):
+        same(got, wanted)

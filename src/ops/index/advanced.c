@@ -377,26 +377,34 @@ done:
     return ordered;
 }
 
-td_tensor *td_op_index_tensor(td_tensor *self, int64_t n_indices, td_tensor *const *indices)
+static td_tensor *look_up(const td_lookup *l, td_tensor *self, int64_t n_indices, td_tensor *const *indices)
 {
     indexed x;
     int64_t strides[TD_MAX_DIMS];
     if (resolve(&x, self, n_indices, indices))
         return NULL;
-    int ordered = result_strides(&x, self, strides);
-    td_tensor *out = ordered < 0 ? NULL
-                   : ordered ? td_tensor_new_strided(x.pick.ndim, x.pick.sizes, strides, (td_dtype)self->dtype, self->device)
-                             : td_tensor_new(x.pick.ndim, x.pick.sizes, (td_dtype)self->dtype, self->device);
+    const int ordered = result_strides(&x, self, strides);
+    td_tensor *out = ordered < 0 ? NULL : td_lookup_result(l, self, x.pick.ndim, x.pick.sizes, ordered ? strides : NULL);
     if (out && out->numel && out->device.type != TD_META) {
         x.pick.what = TD_PLACE_GET, x.pick.of[1] = out, x.pick.near_data = out->data;
         for (int d = 0; d < out->ndim; d++)
             x.pick.near[d] = out->strides[d] * td_itemsize(out);
-        if (td_pick_run(&x.pick)) {
+        if (td_lookup_run(l, &x.pick)) {
             td_tensor_release(out);
             out = NULL;
         }
     }
     forget(&x);
+    return out;
+}
+
+td_tensor *td_op_index_tensor(td_tensor *self, int64_t n_indices, td_tensor *const *indices)
+{
+    td_lookup l;
+    if (td_lookup_begin(&l, self, n_indices, indices))
+        return NULL;
+    td_tensor *out = look_up(&l, self, n_indices, indices);
+    td_lookup_end(&l);
     return out;
 }
 

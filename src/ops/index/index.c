@@ -135,6 +135,46 @@ static td_tensor *finish_functional(td_tensor *copy, int status)
     return copy;
 }
 
+/* ---- look-ups */
+
+int td_lookup_begin(td_lookup *l, td_tensor *self, int64_t n, td_tensor *const *indices)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (indices[i] != TD_NONE && td_settle(indices[i]))
+            return -1;
+    l->late = td_leaves_work(1, &self, 0);
+    if (!l->late && td_settle(self))
+        return -1;
+    l->exclude = td_pause_region();
+    return 0;
+}
+
+void td_lookup_end(const td_lookup *l) { td_masks_now.exclude = l->exclude; }
+
+td_tensor *td_lookup_result(const td_lookup *l, td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides)
+{
+    int64_t numel = 1;
+    for (int d = 0; d < ndim; d++)
+        numel = numel && sizes[d] ? 1 : 0;
+    if (l->late && numel)
+        return td_regions.make(ndim, sizes, strides, (td_dtype)self->dtype);
+    return strides ? td_tensor_new_strided(ndim, sizes, strides, (td_dtype)self->dtype, self->device)
+                   : td_tensor_new(ndim, sizes, (td_dtype)self->dtype, self->device);
+}
+
+static int picked(const void *context, td_tensor *const *tensors)
+{
+    td_picking p = *(const td_picking *)context;
+    memcpy(p.of, tensors, sizeof p.of);
+    p.far_data = tensors[0]->data, p.near_data = tensors[1]->data, p.index = (const int64_t *)tensors[2]->data;
+    return td_pick_run(&p);
+}
+
+int td_lookup_run(const td_lookup *l, td_picking *p)
+{
+    return l->late ? td_regions.work(&(td_late_work){picked, p, sizeof *p, 3, 1u << 1}, p->of) : td_pick_run(p);
+}
+
 /* ---- gather and scatter */
 
 /* What all picks have in common; the arrays by dimension are left as they are. */
@@ -192,9 +232,8 @@ static int check_ranks(const char *op, const td_tensor *self, const td_tensor *i
  * it is in the cache (limit); others, and those into an empty dimension, are checked before. If the kernel met an index
  * outside, the check runs again for the message's sake and the unfinished result is dropped. sparse_grad concerns only the
  * gradient, see the entry in ops/index.yaml. */
-td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index, bool sparse_grad)
+static td_tensor *gather(const td_lookup *l, td_tensor *self, int64_t dim, td_tensor *index)
 {
-    (void)sparse_grad;
     int d = td_wrap_dim(dim, self->ndim);
     TD_AUTO td_tensor *at = d < 0 ? NULL : strided_index("gather", index);
     if (!at)
@@ -203,18 +242,29 @@ td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index, bool spa
         return NULL;
     const int64_t size = self->ndim ? self->sizes[d] : 1;
     const td_index_rule rule = {size, TD_E_RUNTIME, "gather", NULL, d};
-    const bool later = td_tensor_is_contiguous(at) && size > 0 && self->device.type == TD_CPU;
+    const bool later = td_tensor_is_contiguous(at) && size > 0 && self->device.type == TD_CPU && !l->late;
     if (!later && td_index_check(at, self, &rule))
         return NULL;
-    TD_AUTO td_tensor *out = td_tensor_new(index->ndim, index->sizes, (td_dtype)self->dtype, self->device);
+    TD_AUTO td_tensor *out = td_lookup_result(l, self, index->ndim, index->sizes, NULL);
     if (!out || out->numel == 0 || out->device.type == TD_META)
         return td_tensor_retain(out);
     td_picking p;
     along_dim(&p, TD_PLACE_GET, self, out, at, d);
     p.limit = later ? size : 0, p.rule = rule;
-    if (td_pick_run(&p))
+    if (td_lookup_run(l, &p))
         return NULL;
     return p.outside && td_index_check(at, self, &rule) ? NULL : td_tensor_retain(out);
+}
+
+td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index, bool sparse_grad)
+{
+    (void)sparse_grad;
+    td_lookup l;
+    if (td_lookup_begin(&l, self, 1, &index))
+        return NULL;
+    td_tensor *out = gather(&l, self, dim, index);
+    td_lookup_end(&l);
+    return out;
 }
 
 /* What `place` adds or multiplies into self is kept in float32 and rounded once, where self holds halves; a copy goes there and
@@ -435,7 +485,7 @@ static void along_vector(td_picking *p, td_place what, td_tensor *far, td_tensor
     }
 }
 
-td_tensor *td_op_index_select(td_tensor *self, int64_t dim, td_tensor *index)
+static td_tensor *index_select(const td_lookup *l, td_tensor *self, int64_t dim, td_tensor *index)
 {
     int d = td_wrap_dim(dim, self->ndim);
     TD_AUTO td_tensor *at = d < 0 ? NULL : vector_index("index_select", index);
@@ -453,16 +503,26 @@ td_tensor *td_op_index_select(td_tensor *self, int64_t dim, td_tensor *index)
     memcpy(sizes, self->sizes, sizeof(int64_t) * self->ndim);
     if (self->ndim)
         sizes[d] = at->numel;
-    td_tensor *out = td_tensor_new(self->ndim, sizes, (td_dtype)self->dtype, self->device);
+    td_tensor *out = td_lookup_result(l, self, self->ndim, sizes, NULL);
     if (!out || out->numel == 0 || out->device.type == TD_META)
         return out;
     td_picking p;
     along_vector(&p, TD_PLACE_GET, self, out, at, d, false);
     p.rule = rule;
-    if (td_pick_run(&p)) {
+    if (td_lookup_run(l, &p)) {
         td_tensor_release(out);
         return NULL;
     }
+    return out;
+}
+
+td_tensor *td_op_index_select(td_tensor *self, int64_t dim, td_tensor *index)
+{
+    td_lookup l;
+    if (td_lookup_begin(&l, self, 1, &index))
+        return NULL;
+    td_tensor *out = index_select(&l, self, dim, index);
+    td_lookup_end(&l);
     return out;
 }
 

@@ -12,6 +12,7 @@
 #include "dispatch/outputs.h"
 #include "ops/index/kernels.h"
 #include "tensor/device.h"
+#include "tensor/late.h"
 
 /* Sizes and strides; a 0-dim tensor counts as one of a single element. */
 typedef struct td_geometry { int ndim; int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS]; } td_geometry;
@@ -52,5 +53,16 @@ td_tensor *td_index_of(const char *op, td_tensor *index);
 /* That all are in 0 ... size of the rule - 1.  On a device the loop over `far` sees to that, if it gets the rule (td_picking); where that has no elements there will
  * be no loop. */
 int td_index_check(const td_tensor *index, const td_tensor *far, const td_index_rule *rule);
+
+/* ---- look-ups within a region
+ *
+ * Indices are read and checked at once, and `self` when the result is needed, if it may be read later. Between begin and end all else is computed at once. */
+typedef struct td_lookup { bool late; td_keyset exclude; } td_lookup;
+TD_MUST_USE int td_lookup_begin(td_lookup *l, td_tensor *self, int64_t n, td_tensor *const *indices);
+void td_lookup_end(const td_lookup *l);
+/* A new tensor of self's dtype and device; strides: NULL for contiguous ones. */
+td_tensor *td_lookup_result(const td_lookup *l, td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides);
+/* GET into it: td_pick_run, now or later. */
+TD_MUST_USE int td_lookup_run(const td_lookup *l, td_picking *p);
 
 #endif

@@ -45,6 +45,9 @@ struct td_pointwise {
     uint64_t           contiguous;          /* those of them of which the result is contiguous, however the operands lie */
     const td_loop_row *rows[TD_ISAS];
     const td_op       *op;                  /* whose implementations run on other devices, and whose formula it is; NULL: a fused gradient, on the CPU only */
+    const td_op       *gradient_of;         /* of a fused gradient, or tangent: whose, by which operand; or NULL */
+    const char        *operand;
+    bool               tangent;
     const char        *choice;              /* the value of its string parameter; or NULL */
     const char        *exact;               /* the words about an out= of another dtype (td_check_exact); NULL: what holds the result */
 };
