@@ -176,8 +176,8 @@ static td_request read_call(const char **at, td_kernel_argument *arguments)
             memcpy(&size, data, sizeof size);
             data += sizeof size;
             arguments[i] = (td_kernel_argument){data, size};
-            if (!size)
-                memcpy(&arguments[i].data, data, sizeof(void *));
+            if (!size)                  /* memory of the device: its address is what was noted */
+                arguments[i].data = *(void *const *)(const void *)data;
             data += size ? whole_words(size) : sizeof(void *);
         }
     } else if (r.kind == TD_ASK_FILL || r.kind == TD_ASK_COPY) {
@@ -493,7 +493,9 @@ int td_stream_reserve(td_stream *stream, td_generator *g, uint64_t n, uint64_t *
 td_replay *td_replay_new(void)
 {
     td_replay *replay = calloc(1, sizeof *replay);
-    return replay ? replay : td_fail(TD_E_MEMORY, "no memory for a replay");
+    if (!replay)
+        return td_fail(TD_E_MEMORY, "no memory for a replay");
+    return replay;
 }
 
 static td_follower *follower_of(td_replay *replay, td_stream *stream)
