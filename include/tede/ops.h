@@ -2900,6 +2900,9 @@ TD_API int td_var_mean_correction(td_tensor **results, td_tensor *self, int64_t 
 /* Standard deviation and mean over dimensions. */
 TD_API int td_std_mean_correction(td_tensor **results, td_tensor *self, int64_t n_dim, const int64_t *dim,
         const td_scalar *correction, bool keepdim) TD_MUST_USE;
+/* The gradient of a variance, or of std, and a mean, of those that have gradients. */
+TD_API td_tensor *td_moments_backward(td_tensor *grad, td_tensor *grad_mean, td_tensor *self, td_tensor *std,
+        int64_t n_dim, const int64_t *dim, const td_scalar *correction, bool keepdim);
 /* The gradient of a variance. */
 TD_API td_tensor *td_var_backward(td_tensor *grad, td_tensor *self, int64_t n_dim, const int64_t *dim,
         const td_scalar *correction, bool keepdim);

@@ -133,3 +133,37 @@ def test_other_checks_of_values_under_two_transforms(name):
     outer = tede.func.functionalize(inner)
     tede.testing.assert_close(outer(x), inner(x))
     tede.testing.assert_close(tede.func.functionalize(outer)(x), inner(x))
+
+
+def test_an_index_out_of_bounds_of_which_nothing_is_read(lib):
+    x = lib.zeros(3, 2)
+    assert x[:0, [5]].shape == (0, 1) and lib.zeros(0, 2)[:, [5]].shape == (0, 1)
+    x[:0, None, [5]] = 1.
+    assert not x.any()
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[:0][lib.tensor([0])]
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[:1, [5]]
+
+
+@pytest.mark.parametrize("name", ["var_mean", "std_mean"])
+def test_a_mean_beside_a_variance_of_one_element_has_its_gradient(lib, name):
+    for used, wanted in ((1, False), (0, True)):
+        x = lib.tensor([-1.75], requires_grad=True)
+        getattr(lib, name)(x)[used].sum().backward()
+        assert bool(x.grad.isnan()) == wanted
+    x = lib.tensor([[1., 2., 4.], [0., 1., 0.]], dtype=lib.float64, requires_grad=True)
+    assert lib.autograd.gradcheck(lambda x: getattr(lib, name)(x, 1), x)
+    assert lib.autograd.gradgradcheck(lambda x: getattr(lib, name)(x, 1), x)
+
+
+def test_counts_of_nothing_are_integers(lib):
+    none = lib.tensor([], dtype=lib.int64)
+    for minlength in 0, 3:
+        counts = none.bincount(weights=lib.tensor([], dtype=lib.float64), minlength=minlength)
+        assert counts.dtype is lib.int64 and counts.tolist() == [0] * minlength
+
+
+def test_the_cloned_coefficient_has_the_batch_of_the_solution(lib):
+    solution, clone = lib.triangular_solve(lib.ones(2, 1, 2, 3), lib.tensor([[1., 2.], [0., 4.]]).expand(5, 2, 2))
+    assert solution.shape == (2, 5, 2, 3) and clone.shape == (2, 5, 2, 2) and clone[1, 4].tolist() == [[1., 2.], [0., 4.]]

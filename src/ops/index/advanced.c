@@ -247,8 +247,8 @@ static int refuse_mask(const char *op, const char *dtype)
 }
 
 /* The offset of each index point: the sum over indexed dimensions of (index, counted from the end if negative) times
- * the stride. All bounds are checked here (on a device by the kernel that adds), so the loop runs with range = limit = 0. If there are no points, nothing is
- * read through the indices and their bounds are not checked. */
+ * the stride. All bounds are checked here (on a device by the kernel that adds), so the loop runs with range = limit = 0. If there are no points, or nothing
+ * at each of them, nothing is read through the indices and their bounds are not checked. */
 static int fold_offsets(indexed *x, const td_tensor *self)
 {
     td_tensor *list[TD_MAX_DIMS] = {NULL};
@@ -268,6 +268,9 @@ static int fold_offsets(indexed *x, const td_tensor *self)
     x->offsets = td_tensor_new(x->rank, x->points, TD_I64, self->device);
     if (!x->offsets || self->device.type == TD_META)
         return x->offsets ? 0 : -1;
+    bool nothing = false;
+    for (int d = 0; d < x->n; d++)
+        nothing |= !x->at[d] && !self->sizes[d];
     int64_t *to = (int64_t *)x->offsets->data;
     x->unit = self->device.type == TD_CPU ? 1 : 16;
     for (int d = 0; d < x->n; d++)
@@ -283,7 +286,7 @@ static int fold_offsets(indexed *x, const td_tensor *self)
             return -1;
         if (x->offsets->numel && x->at[d]->numel && size == 0)
             return td_error(TD_E_INDEX, "index is out of bounds for dimension with size 0");
-        if (x->offsets->numel && x->at[d]->numel && (low < -size || high >= size))
+        if (x->offsets->numel && x->at[d]->numel && !nothing && (low < -size || high >= size))
             return td_error(TD_E_INDEX, "index %" PRId64 " is out of bounds for dimension %d with size %" PRId64,
                             high >= size ? high : low, d, size);
         TD_AUTO td_tensor *wide = td_expand(x->at[d], x->rank, x->points);

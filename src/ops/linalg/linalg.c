@@ -509,10 +509,16 @@ int td_op_triangular_solve(td_tensor **results, td_tensor *self, td_tensor *A, b
         return -1;
     TD_AUTO td_tensor *transposed = transpose ? td_transpose_int(A, -2, -1) : td_ref(A);
     TD_AUTO td_tensor *x = td_linalg_solve_triangular(transposed, self, transpose ? !upper : upper, true, unitriangular);
-    TD_AUTO td_tensor *rows = td_transpose_int(A, -2, -1);
+    if (!x)
+        return -1;
+    int64_t sizes[TD_MAX_DIMS];
+    memcpy(sizes, x->sizes, sizeof *sizes * (size_t)(x->ndim - 2));
+    sizes[x->ndim - 2] = sizes[x->ndim - 1] = A->sizes[A->ndim - 1];
+    TD_AUTO td_tensor *wide = td_expand(A, x->ndim, sizes);
+    TD_AUTO td_tensor *rows = td_transpose_int(wide, -2, -1);
     TD_AUTO td_tensor *copy = td_clone_format(rows, TD_CONTIGUOUS_FORMAT);
     TD_AUTO td_tensor *columns = td_transpose_int(copy, -2, -1);
-    if (!x || !columns)
+    if (!columns)
         return -1;
     results[0] = td_ref(x), results[1] = td_ref(columns);
     return 0;

@@ -140,6 +140,7 @@ td_tensor *td_op_bincount(td_tensor *self, td_tensor *weights, int64_t minlength
     bool weighted = weights != TD_NONE;
     if (weighted && (weights->ndim != 1 || weights->numel != self->numel))
         return td_fail(TD_E_RUNTIME, "weights should be 1-d and have the same length as input");
+    weighted = weighted && self->numel;         /* of nothing there are counts, as in PyTorch */
     TD_AUTO td_tensor *x = td_as_contiguous(self, TD_I64);
     TD_AUTO td_tensor *w = weighted ? td_as_contiguous(weights, TD_F64) : td_tensor_retain(TD_NONE);
     if (!x || !w)

@@ -213,6 +213,20 @@ td_tensor *td_op_std_backward(td_tensor *grad, td_tensor *self, td_tensor *resul
     return td_var_backward(part, self, n_dim, dim, correction, keepdim);
 }
 
+/* A variance of one element has no derivative, which mustn't reach the gradient of a program that used the mean alone. */
+td_tensor *td_op_moments_backward(td_tensor *grad, td_tensor *grad_mean, td_tensor *self, td_tensor *std, int64_t n_dim, const int64_t *dim,
+                                  const td_scalar *correction, bool keepdim)
+{
+    TD_AUTO td_tensor *spread = grad == TD_NONE ? td_tensor_retain(TD_NONE)
+                              : std == TD_NONE  ? td_var_backward(grad, self, n_dim, dim, correction, keepdim)
+                                                : td_std_backward(grad, self, std, n_dim, dim, correction, keepdim);
+    TD_AUTO td_tensor *shift = grad_mean == TD_NONE
+        ? td_tensor_retain(TD_NONE) : td_mean_backward(grad_mean, self->ndim, self->sizes, n_dim, dim, keepdim, (td_dtype)self->dtype);
+    if (!spread || !shift)
+        return NULL;
+    return spread == TD_NONE ? td_tensor_retain(shift) : shift == TD_NONE ? td_tensor_retain(spread) : td_add(spread, shift);
+}
+
 /* ---- norms */
 
 /* d norm_p / d x[i] = sgn(x[i]) |x[i]|^(p - 1) / norm^(p - 1). The orders 1, 2 and infinity have simpler forms: sgn(x), x /
