@@ -167,3 +167,11 @@ def test_counts_of_nothing_are_integers(lib):
 def test_the_cloned_coefficient_has_the_batch_of_the_solution(lib):
     solution, clone = lib.triangular_solve(lib.ones(2, 1, 2, 3), lib.tensor([[1., 2.], [0., 4.]]).expand(5, 2, 2))
     assert solution.shape == (2, 5, 2, 3) and clone.shape == (2, 5, 2, 2) and clone[1, 4].tolist() == [[1., 2.], [0., 4.]]
+
+
+def test_a_cross_product_is_not_written_over_its_operand(lib):
+    for cross in lib.linalg.cross, lib.cross:
+        x, y = lib.tensor([[1., 0., 0.]]), lib.tensor([[0., 1., 0.]])
+        for out in x, y:
+            refused(lambda: cross(x, y, out=out), RuntimeError, 'single memory location')       # noqa: B023
+        assert cross(x, y, out=lib.empty(0)).tolist() == [[0., 0., 1.]]

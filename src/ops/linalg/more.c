@@ -10,6 +10,7 @@
 #include <tede/kernel.h>
 #include "base/warn.h"
 #include "dispatch/outputs.h"
+#include "ops/index/index.h"
 #include "ops/linalg/linalg.h"
 
 #define LET(x) TD_AUTO td_tensor *x
@@ -79,6 +80,18 @@ td_tensor *td_op_linalg_vecdot(td_tensor *x, td_tensor *y, int64_t dim)
     LET(conjugate) = td_conj(x);
     LET(product) = td_mul(conjugate, y);
     return td_sum_over(product, 1, &dim, false);
+}
+
+/* An out= that is an operand would be computed as well, and is refused because PyTorch refuses it. */
+int td_out_check_linalg_cross(td_tensor *self, td_tensor *other, int64_t dim, td_tensor *out)
+{
+    (void)dim;
+    return td_check_apart(out, self) || td_check_apart(out, other) ? -1 : 0;
+}
+int td_out_check_cross(td_tensor *self, td_tensor *other, const int64_t *dim, td_tensor *out)
+{
+    (void)dim;
+    return td_out_check_linalg_cross(self, other, 0, out);
 }
 
 /* With the elements rolled by one and by two: a = (a1, a2, a0) and (a2, a0, a1), so a x b is the one of a times the
