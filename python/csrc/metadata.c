@@ -24,10 +24,11 @@ static PyObject *query(PyObject *self, const char *space, const char *name, cons
     return answer;
 }
 
-/* Where no __torch_dispatch__ is to be called, objects are as they were made; symbols stand for numbers everywhere. */
+/* Where no __torch_dispatch__ is to be called, sizes and strides are as they were made. A place and a layout stand for others' everywhere, and
+ * symbols for numbers: functionalize reads them below __torch_dispatch__, for a program that runs above it. */
 bool td_py_answers_for_itself(int what)
 {
-    return what == TD_PY_QUERIES_SYMBOLS || !(td_thread_masks().exclude & TD_KEYSET(TD_KEY_PYTHON));
+    return what & (TD_PY_QUERIES_SYMBOLS | TD_PY_QUERIES_DEVICE | TD_PY_QUERIES_LAYOUT) || !(td_thread_masks().exclude & TD_KEYSET(TD_KEY_PYTHON));
 }
 
 /* An answer that is a number, or -2 with an error; *as_made if the object is as the tensor says. */

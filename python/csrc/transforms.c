@@ -127,6 +127,7 @@ static PyObject *unpack_dual(PyObject *m, PyObject *x)
     (void)m;
     if (!td_py_is_tensor(x))
         return PyErr_Format(PyExc_TypeError, "unpack_dual(): a Tensor is needed, not %s", Py_TYPE(x)->tp_name);
+    td_error_clear();
     td_tensor *tangent = td_tangent(td_py_x(x));
     if (!tangent)           /* none, or an error on the way to a view's */
         return td_error_code() != TD_OK ? td_py_raise() : Py_BuildValue("(OO)", x, Py_None);
@@ -148,6 +149,7 @@ static PyObject *set_tangent(PyObject *m, PyObject *args)
 static PyObject *tangent_of(PyObject *m, PyObject *x)
 {
     (void)m;
+    td_error_clear();
     td_tensor *tangent = td_py_is_tensor(x) ? td_tangent(td_py_x(x)) : NULL;
     if (!tangent)
         return td_error_code() != TD_OK ? td_py_raise() : Py_NewRef(Py_None);
