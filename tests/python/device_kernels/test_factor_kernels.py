@@ -122,7 +122,7 @@ def test_eigenvalues_of_special_matrices(agrees, device):
     agrees(linalg.eigvalsh, -2 * tede.eye(5))
     agrees(linalg.svdvals, tede.zeros(4, 3))
     agrees(linalg.eigvalsh, tede.diag(tede.tensor([1e30, -1e30, 1e28])), rtol=1e-5)
-    agrees(linalg.eigvalsh, tede.ones(150, 150), fallbacks=True, atol=1e-3)
+    agrees(linalg.eigvalsh, tede.ones(150, 150), fallbacks=device != "cuda", atol=1e-3)       # whose library takes any size
     for call in (linalg.eigh, linalg.svd):
         with pytest.raises(linalg.LinAlgError, match="failed to converge"):
             call(tede.full((3, 3), float("nan"), device=device))
