@@ -232,6 +232,15 @@ static void singular(double *a, int m, int n, double *values, double *u, int col
     free(order), free(v);
 }
 
+/* As LAPACK reports numbers that are none: rotations never end there. */
+static bool converged(const double *values, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!isfinite(values[i]))
+            return false;
+    return true;
+}
+
 static void run(void *context)
 {
     job *j = context;
@@ -264,6 +273,7 @@ static void run(void *context)
             for (int r = c + 1; r < m; r++)
                 *(j->upper ? &A(r, c) : &A(c, r)) = j->upper ? A(c, r) : A(r, c);
         eigen(a, m, values);
+        info = converged(values, m) ? 0 : 1;
         for (size_t i = 0; i < all && !j->vectors; i++)
             a[i] = 99;
         store(j, j->a, a, all), store(j, j->values, values, (size_t)m);
@@ -272,6 +282,7 @@ static void run(void *context)
         const int columns = j->jobs == 'A' ? m : n;
         double *u = calloc((size_t)m * (size_t)m, sizeof *u), *vt = calloc((size_t)n * (size_t)n, sizeof *vt);
         singular(a, m, n, values, u, columns, vt);
+        info = converged(values, n) ? 0 : 1;
         store(j, j->values, values, (size_t)n);
         if (j->jobs != 'N')
             store(j, j->b, u, (size_t)m * (size_t)columns), store(j, j->vt, vt, (size_t)n * (size_t)n);
