@@ -34,14 +34,14 @@ static void set_context(PyObject *kind, PyObject *value, PyObject *trace)
  * Note [Measured calls]
  * To record and plan takes microseconds, which calls on small tensors don't win back. So calls on arguments of one kind (types, and of tensors the
  * dtype, rank and size to half a power of two) are measured both ways once they are many, in a region and as they are, and the quicker way stays.
- * The order is r e e r r e e r: two shapes that alternate meet both. A call counts when nothing of its region is compiled or measured any more.
- * Functions of which the program says how they are computed (a tier, fullgraph) are always called in a region. */
-enum { KINDS = 32, WARM = 32, RUNS = 8, IN_REGION = 0, AS_IT_IS = 1 };
+ * The order is Thue's and Morse's (r e e r e r r e ...): shapes that come in turn meet both. A call counts when nothing of its region is
+ * compiled or measured any more. Functions of which the program says how they are computed (a tier, fullgraph) are always called in a region. */
+enum { KINDS = 32, WARM = 32, RUNS = 16, IN_REGION = 0, AS_IT_IS = 1 };
 
 typedef struct kind_of_call {
     uint64_t key;               /* 0: none */
     int      calls, runs;       /* the first ones; and then those that were measured */
-    double   best[2];           /* seconds */
+    double   best[2];           /* seconds per unit of size */
 } kind_of_call;
 
 typedef struct CompiledObject {
@@ -63,14 +63,17 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static uint64_t key_of(PyObject *const *args, Py_ssize_t n)
+/* *size: of the arguments, so that calls of one kind can be compared: their elements, and as many as what a call costs whatever its size. */
+static uint64_t key_of(PyObject *const *args, Py_ssize_t n, double *size)
 {
+    *size = 8192;
     uint64_t key = td_grad_enabled() ? 1 : 2;
     for (Py_ssize_t i = 0; i < n; i++) {
         uint64_t word = (uintptr_t)Py_TYPE(args[i]);
         if (td_py_is_tensor(args[i])) {
             td_tensor *x = td_py_x(args[i]);
             const uint64_t numel = 2 * (uint64_t)td_tensor_numel(x) + 2;
+            *size += (double)td_tensor_numel(x);
             const int octave = 63 - __builtin_clzll(numel);
             word += (uint64_t)td_tensor_dtype(x) + ((uint64_t)td_tensor_ndim(x) << 8) + ((uint64_t)td_requires_grad(x) << 16) +
                     ((2 * (uint64_t)octave + (numel >> (octave - 1) & 1)) << 24);
@@ -81,18 +84,26 @@ static uint64_t key_of(PyObject *const *args, Py_ssize_t n)
     return key ? key : 1;
 }
 
-/* The record of such calls: a new one takes the place of another. */
+/* The record of such calls: where there are too many kinds, a new one takes the place of another. */
 static kind_of_call *find_kind(CompiledObject *self, uint64_t key)
 {
     kind_of_call *k = &self->kinds[key % KINDS];
-    if (k->key != key)
-        *k = (kind_of_call){.key = key};
+    for (int i = 0; i < KINDS; i++) {
+        kind_of_call *at = &self->kinds[(key + (uint64_t)i) % KINDS];
+        if (at->key == key)
+            return at;
+        if (!at->key) {
+            k = at;
+            break;
+        }
+    }
+    *k = (kind_of_call){.key = key};
     return k;
 }
 
 static int choose(const kind_of_call *k)
 {
-    return k->calls < WARM ? IN_REGION : k->runs < RUNS ? (k->runs + 1) / 2 & 1 : k->best[AS_IT_IS] < k->best[IN_REGION];
+    return k->calls < WARM ? IN_REGION : k->runs < RUNS ? __builtin_popcount((unsigned)k->runs) & 1 : k->best[AS_IT_IS] < k->best[IN_REGION];
 }
 
 static void note(kind_of_call *k, int way, double time)
@@ -130,7 +141,8 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t flags, PyObject
     CompiledObject *self = (CompiledObject *)o;
     if (!self->measures || td_region_on())
         return call_in_region(self, args, flags, names);
-    const uint64_t key = key_of(args, PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0));
+    double size;
+    const uint64_t key = key_of(args, PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0), &size);
     kind_of_call *before = find_kind(self, key);
     const int way = choose(before);
     const bool measured = before->calls == WARM && before->runs < RUNS;
@@ -141,7 +153,7 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t flags, PyObject
     /* The record may be another one by now, or have been noted in by a call within this one. */
     kind_of_call *now = measured ? find_kind(self, key) : NULL;
     if (now && result && now->calls == WARM && now->runs < RUNS && choose(now) == way && (way == AS_IT_IS || td_region_settled()))
-        note(now, way, seconds() - begin);
+        note(now, way, (seconds() - begin) / size);
     return result;
 }
 
