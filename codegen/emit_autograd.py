@@ -422,10 +422,10 @@ class Nodes(Rows):
             return loops, len(tensors), *listed(in_order, scalars)
         loops = f'{name}_{what}_{operand}'
         row = self.pointwise_row(loops, {'default': text}, tensors, masks, scalars, ['float'], 'same', where)
-        kept = f' .gradient_of = &row_{base.c}, .operand = "{operand}", .tangent = {str(what == "tangent").lower()},' if name == base.c else ''
+        whose = f' .gradient_of = &row_{base.c}, .operand = "{operand}", .tangent = {str(what == "tangent").lower()},' if name == base.c else ''
         self.emit_pointwise(loops, f'{base.schema.name}_backward' if what == 'grad' else f'{base.schema.name}_tangent', len(tensors),
                             self.cost(text), 'TD_PROMOTE_DEFAULT', 'same',
-                            sum(1 << i for i, t in enumerate(tensors) if t in masks), ['float'], row, fits=kept, n_params=len(scalars))
+                            sum(1 << i for i, t in enumerate(tensors) if t in masks), ['float'], row, members=whose, n_params=len(scalars))
         self.loops_of[base.c, plain] = loops, ['' if t == factor else t for t in tensors], scalars
         return loops, len(tensors), *listed(tensors, scalars)
 

@@ -138,14 +138,14 @@ class Chunk(Nodes):
         calls = sum(isinstance(n, (ast.Call, ast.Pow)) for n in ast.walk(ast.parse(str(text).strip(), mode='eval')))
         return 1 + 8 * calls
 
-    def emit_pointwise(self, name, title, n_in, cost, promote, out, masks, groups, row, exact=None, alpha=False, fits='', n_params=0):
-        """`fits`: members that not every one has."""
+    def emit_pointwise(self, name, title, n_in, cost, promote, out, masks, groups, row, exact=None, alpha=False, members='', n_params=0):
+        """`members`: those that not every one has."""
         mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in {**DTYPES, **FORMATS}[g])
         exact = f'\n    .exact = {exact},' if exact else ''
         alpha = ' .alpha = true,' if alpha else ''
         self.code.append(f'''static const td_pointwise pw_{name} = {{
     .name = "{title}", .n_in = {n_in}, .n_params = {n_params}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
-    .masks = {masks},{alpha}{fits} .dtypes = {mask},
+    .masks = {masks},{alpha}{members} .dtypes = {mask},
     .rows = TD_LOOPS_AT({self.name}, {row}),{exact}
 }};
 ''')

@@ -162,7 +162,7 @@ static const td_formula *formula_of(const td_pointwise *op)
     const size_t slot = (uintptr_t)op / sizeof *op % 16;
     if (last[slot].op == op)
         return last[slot].formula;
-    const td_formula *f = op->op             ? td_formula_of(op->op, op->choice)
+    const td_formula *f = op->op           ? td_formula_of(op->op, op->choice)
                         : !op->gradient_of ? NULL
                         : op->tangent      ? td_formula_tangent(op->gradient_of, op->operand)
                                            : td_formula_gradient(op->gradient_of, op->operand);

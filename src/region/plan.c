@@ -162,15 +162,24 @@ static int choose_k(const td_late_call *c)
 
 static bool is_late(const td_storage *s) { return s->flags & TD_STORAGE_LATE; }
 
-/* Whether the order of the two calls matters: one writes a storage that the other has. */
-static bool conflict(const td_late_call *a, const td_late_call *b)
+static bool has_storage(const td_late_call *c, const td_storage *s)
 {
-    for (int i = 0; i < a->n_in + a->n_out; i++)
-        for (int k = 0; k < b->n_in + b->n_out && a->in[i] != TD_NONE; k++)
-            if (b->in[k] != TD_NONE && a->in[i]->storage == b->in[k]->storage && (i >= a->n_in || k >= b->n_in))
-                return true;
+    for (int i = 0; i < c->n_in + c->n_out; i++)
+        if (c->in[i] != TD_NONE && c->in[i]->storage == s)
+            return true;
     return false;
 }
+
+static bool writes_what_has(const td_late_call *a, const td_late_call *b)
+{
+    for (int i = 0; i < a->n_out; i++)
+        if (a->out[i] != TD_NONE && has_storage(b, a->out[i]->storage))
+            return true;
+    return false;
+}
+
+/* Whether the order of the two calls matters. */
+static bool conflict(const td_late_call *a, const td_late_call *b) { return writes_what_has(a, b) || writes_what_has(b, a); }
 
 static bool waits_for_postponed(const td_group *g, const td_region *r, const td_late_call *c)
 {
@@ -195,14 +204,9 @@ static bool try_add(td_group *g, const td_late_call *c)
     return false;
 }
 
-/* The group of call i and those behind it that go along its rows, up to the first that doesn't; that one may be postponed. */
-static bool make_with(td_group *g, td_region *r, int64_t i, int k, bool postpones)
+/* Add the calls from i on that go along the group's rows, up to the first that doesn't; where it `postpones`, up to the first of these too many. */
+static void extend(td_group *g, td_region *r, int64_t i, bool postpones)
 {
-    const td_late_call *c = &r->calls[i];
-    const td_tensor *x = of_rows(c);
-    g->first = i, g->k = k;
-    g->n_calls = g->n_tensors = g->n_storages = g->n_postponed = 0;
-    memcpy(g->sizes, x->sizes, sizeof *x->sizes * (size_t)(k + 1));
     for (; i < r->n_calls; i++) {
         if (r->calls[i].dropped)
             continue;
@@ -215,15 +219,16 @@ static bool make_with(td_group *g, td_region *r, int64_t i, int k, bool postpone
     }
     while (g->n_postponed && g->postponed[g->n_postponed - 1] > g->last)
         g->n_postponed--;
-    return g->n_calls > 1;
 }
 
-static bool has_storage(const td_late_call *c, const td_storage *s)
+static bool make_with(td_group *g, td_region *r, int64_t i, int k)
 {
-    for (int i = 0; i < c->n_in + c->n_out; i++)
-        if (c->in[i] != TD_NONE && c->in[i]->storage == s)
-            return true;
-    return false;
+    const td_tensor *x = of_rows(&r->calls[i]);
+    g->first = i, g->k = k;
+    g->n_calls = g->n_tensors = g->n_storages = g->n_postponed = 0;
+    memcpy(g->sizes, x->sizes, sizeof *x->sizes * (size_t)(k + 1));
+    extend(g, r, i, false);
+    return g->n_calls > 1;
 }
 
 /* Put the postponed calls behind the group. Storages whose last use is among the calls that were moved end with the one that is the last now. */
@@ -284,7 +289,7 @@ bool td_group_make(td_group *g, td_region *r, int64_t i)
     const int k = choose_k(&r->calls[i]);
     if (k < 0 || of_rows(&r->calls[i])->numel < 2)
         return false;
-    if (!make_with(g, r, i, k, false))
+    if (!make_with(g, r, i, k))
         return false;
     /* A later call that leaves fewer dimensions alone may still join, if the slabs are larger. */
     for (int64_t next = g->last + 1; next < r->n_calls && g->k > 0; next++) {
@@ -293,13 +298,13 @@ bool td_group_make(td_group *g, td_region *r, int64_t i)
         const int most = leading_dims(&r->calls[next]) - 1, calls = g->n_calls, now = g->k;
         if (most < 0 || most >= now)
             break;
-        if (!make_with(g, r, i, most, false) || g->n_calls <= calls) {
-            make_with(g, r, i, now, false);
+        if (!make_with(g, r, i, most) || g->n_calls <= calls) {
+            make_with(g, r, i, now);
             break;
         }
         next = g->last;
     }
-    make_with(g, r, i, g->k, true);
+    extend(g, r, g->last + 1, true);
     if (g->n_postponed)
         reorder(g, r);
     int64_t all = 0;

@@ -153,10 +153,10 @@ void td_lookup_end(const td_lookup *l) { td_masks_now.exclude = l->exclude; }
 
 td_tensor *td_lookup_result(const td_lookup *l, td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides)
 {
-    int64_t numel = 1;
+    bool empty = false;
     for (int d = 0; d < ndim; d++)
-        numel = numel && sizes[d] ? 1 : 0;
-    if (l->late && numel)
+        empty |= !sizes[d];
+    if (l->late && !empty)
         return td_regions.make(ndim, sizes, strides, (td_dtype)self->dtype);
     return strides ? td_tensor_new_strided(ndim, sizes, strides, (td_dtype)self->dtype, self->device)
                    : td_tensor_new(ndim, sizes, (td_dtype)self->dtype, self->device);
