@@ -63,7 +63,7 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* *size: of the arguments, so that calls of one kind can be compared: their elements, and as many as what a call costs whatever its size. */
+/* 0 with a tensor elsewhere than on the CPU: the time of a call says nothing of work that comes later. *size: of the arguments, so that calls of one kind can be compared: their elements, and as many as what a call costs whatever its size. */
 static uint64_t key_of(PyObject *const *args, Py_ssize_t n, double *size)
 {
     *size = 8192;
@@ -73,6 +73,8 @@ static uint64_t key_of(PyObject *const *args, Py_ssize_t n, double *size)
         if (td_py_is_tensor(args[i])) {
             td_tensor *x = td_py_x(args[i]);
             const uint64_t numel = 2 * (uint64_t)td_tensor_numel(x) + 2;
+            if (td_tensor_device(x).type != TD_CPU)
+                return 0;
             *size += (double)td_tensor_numel(x);
             const int octave = 63 - __builtin_clzll(numel);
             word += (uint64_t)td_tensor_dtype(x) + ((uint64_t)td_tensor_ndim(x) << 8) + ((uint64_t)td_requires_grad(x) << 16) +
@@ -112,6 +114,25 @@ static void note(kind_of_call *k, int way, double time)
     k->runs++;
 }
 
+/* The function's result, or its error, which becomes the context of an error of `end`. */
+static PyObject *end_call(CompiledObject *self, PyObject *result, int (*end)(CompiledObject *self))
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    if (!end(self)) {
+        PyErr_Restore(kind, value, trace);
+        return result;
+    }
+    Py_CLEAR(result);
+    td_py_raise();
+    if (kind)
+        set_context(kind, value, trace);
+    return NULL;
+}
+
+static int end_region(CompiledObject *Py_UNUSED(self)) { return td_region_end(); }
+static int end_replay(CompiledObject *self) { return td_replay_end(self->replay); }
+
 static PyObject *call_in_region(CompiledObject *self, PyObject *const *args, size_t flags, PyObject *names)
 {
     td_region_options options = {.size = sizeof options, .tier = self->tier};
@@ -119,21 +140,7 @@ static PyObject *call_in_region(CompiledObject *self, PyObject *const *args, siz
         return NULL;
     if (td_region_begin_with(&options))
         return td_py_raise();
-    PyObject *result = PyObject_Vectorcall(self->function, args, flags, names), *kind, *value, *trace;
-    if (TD_LIKELY(result)) {
-        if (!td_region_end())
-            return result;
-        Py_DECREF(result);
-        return td_py_raise();
-    }
-    PyErr_Fetch(&kind, &value, &trace);
-    if (td_region_end()) {
-        td_py_raise();
-        set_context(kind, value, trace);
-    } else {
-        PyErr_Restore(kind, value, trace);
-    }
-    return NULL;
+    return end_call(self, PyObject_Vectorcall(self->function, args, flags, names), end_region);
 }
 
 static PyObject *call(PyObject *o, PyObject *const *args, size_t flags, PyObject *names)
@@ -143,6 +150,8 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t flags, PyObject
         return call_in_region(self, args, flags, names);
     double size;
     const uint64_t key = key_of(args, PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0), &size);
+    if (!key)
+        return call_in_region(self, args, flags, names);
     kind_of_call *before = find_kind(self, key);
     const int way = choose(before);
     const bool measured = before->calls == WARM && before->runs < RUNS;
@@ -162,19 +171,10 @@ static PyObject *call_followed(PyObject *o, PyObject *const *args, size_t flags,
 {
     CompiledObject *self = (CompiledObject *)o;
     const int begun = td_replay_begin(self->replay);
-    PyObject *result = begun < 0 ? td_py_raise() : call(o, args, flags, names), *kind, *value, *trace;
-    if (begun)
-        return result;
-    PyErr_Fetch(&kind, &value, &trace);
-    if (!td_replay_end(self->replay)) {
-        PyErr_Restore(kind, value, trace);
-        return result;
-    }
-    Py_CLEAR(result);
-    td_py_raise();
-    if (kind)
-        set_context(kind, value, trace);
-    return NULL;
+    if (begun < 0)
+        return td_py_raise();
+    PyObject *result = call(o, args, flags, names);
+    return begun ? result : end_call(self, result, end_replay);
 }
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
