@@ -349,3 +349,21 @@ def test_a_rank_that_does_not_come_is_named_where_calls_are_checked():
 def test_lists_of_ranks_are_expanded(library, group, tag, expected):
     functional = importlib.import_module(f"{library}.distributed._functional_collectives")
     assert functional._expand_group(group, tag) == expected
+
+
+def test_what_a_program_sets_in_distributed_c10d_is_used_wherever_it_is_read(library, monkeypatch):
+    D = importlib.import_module(f"{library}.distributed")
+
+    class Seven:
+        def size(self):
+            return 7
+    assert not D.is_initialized()
+    with monkeypatch.context() as patch:
+        patch.setattr(D.distributed_c10d, "_get_default_group", Seven)
+        assert D.get_world_size() == 7
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        D.get_world_size()
+    with monkeypatch.context() as patch:
+        patch.setattr(D.distributed_c10d, "_world", type("World", (), dict(default_pg=Seven())))
+        assert D.is_initialized() and D.get_world_size() == 7
+    assert not D.is_initialized()

@@ -4,7 +4,8 @@
     dist.init_process_group()               # under mpiexec -n 4, or python -m tede.distributed.run
     dist.all_reduce(tensor)
 
-`distributed_c10d` has the groups and their calls, `rendezvous` how processes find each other, `_group` what a group is made of."""
+`distributed_c10d` has the groups and their calls, by subject in files of their own, `rendezvous` how processes find each other, `_group` what a group is
+made of."""
 from tede._compat import fill as _fill
 from tede.distributed._control import _ControlCollectives, _StoreCollectives  # noqa: F401
 from tede.distributed._group import Backend as _Backend  # noqa: F401

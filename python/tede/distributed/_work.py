@@ -86,43 +86,13 @@ class _Options:
         self.device_ids, self.device, self.sparseIndices = [], None, None
 
 
-class AllreduceOptions(_Options):
-    __slots__ = ()
+# One class for each call, as PyTorch has them; all hold the same.
+_CALLS = ("Allreduce", "Broadcast", "Reduce", "Allgather", "Gather", "Scatter", "ReduceScatter", "AllToAll", "Barrier")
+(AllreduceOptions, BroadcastOptions, ReduceOptions, AllgatherOptions, GatherOptions, ScatterOptions, ReduceScatterOptions, AllToAllOptions,
+ BarrierOptions) = (type(f"{call}Options", (_Options,), {"__slots__": (), "__module__": __name__}) for call in _CALLS)
 
 
 class AllreduceCoalescedOptions(AllreduceOptions):
-    __slots__ = ()
-
-
-class BroadcastOptions(_Options):
-    __slots__ = ()
-
-
-class ReduceOptions(_Options):
-    __slots__ = ()
-
-
-class AllgatherOptions(_Options):
-    __slots__ = ()
-
-
-class GatherOptions(_Options):
-    __slots__ = ()
-
-
-class ScatterOptions(_Options):
-    __slots__ = ()
-
-
-class ReduceScatterOptions(_Options):
-    __slots__ = ()
-
-
-class AllToAllOptions(_Options):
-    __slots__ = ()
-
-
-class BarrierOptions(_Options):
     __slots__ = ()
 
 
