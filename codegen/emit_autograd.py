@@ -401,6 +401,7 @@ class Nodes(Rows):
         """Loops for a formula that is linear in `factor`: their name, how many operands, the C lists of these and of the
         numbers; None for what is no single pass.  A formula that was seen before has its loops.  What one pass can compute is in the
         row, too, also where a loop for it would do no more than the operator that it calls."""
+        shorter = isinstance(ast.parse(str(text).strip(), mode='eval').body, ast.IfExp)
         found = self.as_value(base, text, local, where, factor)
         if not found:
             return None
@@ -414,7 +415,7 @@ class Nodes(Rows):
         if name == base.c:
             self.keep_formula(base, what, operand, Data([re.sub(rf'^{factor}$', 'grad', t) for t in tensors], masks, scalars, where,
                                                         dtypes=DTYPES['float']), re.sub(rf'\b{factor}\b', 'grad', text))
-        if n_steps < 2:
+        if n_steps < 2 or shorter:          # a choice by a number is made once, and often saves the pass
             return None
         plain = re.sub(rf'\b{factor}\b', '@', str(text).strip())
         if (base.c, plain) in self.loops_of:
@@ -630,6 +631,10 @@ _NAMED = {'special_i0e': 'i0e', 'special_i1': 'i1', 'special_i1e': 'i1e', 'speci
 
 class AsValue(ast.NodeTransformer):
     """eq(a, b) as a == b, masked_fill(x, m, v) as where(m, v, x), ...: what is left as it is has no inline, or has one of its name."""
+
+    def visit_IfExp(self, node):
+        self.generic_visit(node)
+        return ast.Call(ast.Name('where'), [node.test, node.body, node.orelse], [])
 
     def visit_Call(self, node):
         self.generic_visit(node)

@@ -73,6 +73,7 @@ NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_d
          "_C._jit_get_schemas_for_operator": lambda name: [op._schema for op in _overloads(name)],
          "distributed._local_tensor.maybe_run_for_local_tensor": lambda function: function,
          "distributed._local_tensor.maybe_disable_local_tensor_mode": contextlib.nullcontext,
+         "distributed.tensor._sharding_prop.ShardingPropagator._fake_mode_lock": contextlib.nullcontext(),
          "_utils_internal.TEST_MASTER_ADDR": "127.0.0.1", "_utils_internal.TEST_MASTER_PORT": 29500,
          "_C._storage_id": lambda x: x.untyped_storage()._cdata,
          "_prims_common.corresponding_complex_dtype": lambda dtype: dtype.to_complex(),

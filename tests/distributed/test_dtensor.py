@@ -214,3 +214,53 @@ def test_plain_operands_lists_and_checks(library):
     assert first["later"] == [True, 36.] and first["written"] == [[5.] * 3] * 2 and second["saved"] == [[4.] * 3] * 2
     assert first["transposed"] == "P(sum)" and first["fused"] == second["fused"] == [[pytest.approx(0.5)] * 3] * 2
     assert first["outside"] == [[0], 0., True] and second["outside"] == [[2, 2], 4., True]
+
+
+# Name: shape, view, dimensions whose parts are views of their own.
+VIEWS = {
+    "atleast_1d": ((24, 36), lambda L, x: L.atleast_1d(x), (0, 1)), "atleast_2d": ((24,), lambda L, x: L.atleast_2d(x), (0,)),
+    "atleast_3d": ((24, 36), lambda L, x: L.atleast_3d(x), (0, 1)), "broadcast_to": ((24, 1, 36), lambda L, x: L.broadcast_to(x, (2, 24, 4, 36)), (0, 2)),
+    "expand": ((24, 1, 6, 1), lambda L, x: x.expand(6, 24, 2, -1, 4), (0, 2)), "flatten": ((24, 36), lambda L, x: L.flatten(x), (0,)),
+    "flatten of one": ((42, 6), lambda L, x: L.flatten(x, 1, 1), (0, 1)), "movedim": ((12, 24, 8, 6), lambda L, x: L.movedim(x, 1, 2), (0, 1, 2, 3)),
+    "movedim of two": ((24, 6, 12), lambda L, x: L.movedim(x, (0, 2, 1), (2, 1, 0)), (0, 1, 2)),
+    "permute": ((24, 6, 12), lambda L, x: L.permute(x, (-1, -3, -2)), (0, 1, 2)), "ravel": ((24, 36), lambda L, x: L.ravel(x), (0,)),
+    "repeat": ((24, 36), lambda L, x: x.repeat(1, 2, 1, 1, 2), (0,)), "tile": ((42, 4, 6), lambda L, x: L.tile(x, (1, 3)), (0, 1)),
+    "reshape": ((6, 12, 24), lambda L, x: L.reshape(x, (72, 24)), (2,)), "transpose": ((24, 6, 42, 4), lambda L, x: L.transpose(x, -1, 0), (0, 1, 2, 3)),
+    "unsqueeze": ((42, 24), lambda L, x: L.unsqueeze(x, 1), (0, 1)), "view": ((12, 6, 24), lambda L, x: x.view(72, 24), (0, 2)),
+    "view of ones": ((1, 1, 12), lambda L, x: x.view(-1), (2,)), "view of ones between": ((1, 1, 44, 1, 24, 1), lambda L, x: x.view(-1), (2,)),
+    "view as real": ((24, 13, 2), lambda L, x: L.view_as_real(L.view_as_complex(x)), (0,)),
+}
+
+
+def views(lib, rank, size):
+    T, _ = _parts(lib)
+    debug = import_module(f"{lib.__name__}.distributed.tensor.debug")
+    m, wrong = T.init_device_mesh("cpu", (2, size // 2)), []
+    for name, (shape, view, dims) in VIEWS.items():
+        x = lib.arange(float(lib.Size(shape).numel())).view(shape)
+        wanted, places = view(lib, x), [T.Replicate(), *map(T.Shard, dims)]
+        for placed in ([p, q] for p in places for q in places):
+            with debug.CommDebugMode() as mode:
+                found = view(lib, T.distribute_tensor(x, m, placed, src_data_rank=None))
+            if mode.get_total_counts() or not lib.equal(found.full_tensor(), wanted):
+                wrong.append((name, [str(p) for p in placed], mode.get_total_counts()))
+    return wrong
+
+
+def test_views_of_parts_are_views_of_the_whole_without_collectives(library):
+    assert ranks.run(views, 4, library) == [[]] * 4
+
+
+def sums(lib, rank, size):
+    """What is linear in its operands keeps parts of sums."""
+    T, _ = _parts(lib)
+    m = T.init_device_mesh("cpu", (size,))
+    part = T.DTensor.from_local(lib.ones(2, 2), m, [T.Partial()])
+    made = {"add": part + part, "sub": part - part, "twice": lib.add(part, part, alpha=2), "scaled": part * 3}
+    return {name: (str(x.placements), x.full_tensor().tolist()) for name, x in made.items()}
+
+
+def test_sums_of_partial_sums_are_partial(library):
+    first, second = ranks.run(sums, 2, library)
+    assert first == second
+    assert first == {name: ("(Partial(sum),)", [[value] * 2] * 2) for name, value in dict(add=4., sub=0., twice=6., scaled=6.).items()}

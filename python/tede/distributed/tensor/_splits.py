@@ -45,6 +45,8 @@ SPLITS = {
     "aten::stack": "dims(of_result, all_operands)",
     "aten::sum": "sum",
     "aten::sum.dim_IntList": "sum",
+    "aten::view_as_complex": "self: *_ -> *",
+    "aten::view_as_real": "self: * -> *_",
 }
 
 EACH = {
