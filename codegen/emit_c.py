@@ -324,11 +324,12 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
 
     @staticmethod
     def one_device(op, fail):
-        """The refusal of operands on several devices in one call; asked only where the call's keys have another device than the CPU.  Indices on the
-        CPU go with what is on meta, and an out= is refused later."""
+        """The refusal of operands on several devices in one call; asked only where the call's keys have another device than the CPU.  Indices, and
+        where parts of them begin, on the CPU go with what is on meta, and an out= is refused later."""
+        indices = ('indices', 'offsets')
         base = op.parent or op
-        tensors = sorted((a for a in op.schema.arguments if a.is_tensor and not (a.list and a.optional_items)), key=lambda a: a.name == 'indices')
-        strict = 0 if op.variant == 'out' else sum(a.name != 'indices' for a in tensors)
+        tensors = sorted((a for a in op.schema.arguments if a.is_tensor and not (a.list and a.optional_items)), key=lambda a: a.name in indices)
+        strict = 0 if op.variant == 'out' else sum(a.name not in indices for a in tensors)
         if 'several_devices' in base.entry.get('flags', []) or len(tensors) + sum(a.list for a in tensors) < 2:
             return ''
         lists = ', '.join(f'{{n_{a.c}, {a.c}}}' if a.list else f'{{1, &{a.c}}}' for a in tensors)

@@ -33,10 +33,10 @@ import zlib
 # What a test's name or source is searched for, and what it then is about. Sources name dtypes and libraries that the test is
 # skipped for: these are looked for in the name alone.
 SCOPE = {
-    "quantized graphs": r"quantize_fx|(?<!make)_fx\b|pt2e|quantize_jit|TestReferenceQuantizedModule|nns\.|sparse_lut|_decomposed|AdaRound",
+    "quantized graphs": r"quantize_fx|(?<!make)(?<!\btest)_fx\b|pt2e|quantize_jit|TestReferenceQuantizedModule|nns\.|sparse_lut|_decomposed|AdaRound",
     "operators of one engine for quantized layers": r"onednn_quant|fbgemm_pack|fbgemm_linear|wrapped_quantized_linear",
     "QNNPACK": r"qnnpack|QNNPack",
-    "mkldnn": r"mkldnn|onednn|bf32_on",
+    "mkldnn": r"mkldnn|onednn|bf32_on|test_gradcheck_test_outputs",
     "complex32": r"complex32|chalf|ComplexHalf",
     "float8": r"float8",
     "CUDA's compiler": r"jiterator|triton",
@@ -50,7 +50,12 @@ SCOPE = {
                r"|torch\.library\._impls|func_type_(cpp|python)|_fake_scan|LazyGraphModule"
                r"|(torch\._|from _)(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher|torch\._test_|_nn\._test_|_cached_tensors_enabled|_grid_sampler_2d_cpu_fallback|_torch_docs|AbortHandler"
-               r"|_record_function_enter\(|symint_visitor_fn",
+               r"|_record_function_enter\(|symint_visitor_fn|_foobar\b|_add_batch_dim\b|_flat_param\b|_profiler_type\b|_fused_moving_avg_obs_fq_helper\b"
+               r"|KINETO_USE_DAEMON",
+    "streams as three numbers, of devices that aren't there": r"Stream\(stream_id=",
+    "the views that PyTorch's functionalization makes again, node by node": r"test_python_functionalization(_conj)?\n",
+    "which operators are one node in the backward pass": r"test_profiler_fwd_bwd_link\n",
+    "Intel's tracer, with its library": r"TestProfilerITT",
     "torchvision": r"torchvision",
     "lazy tensors": r"_lazy\b(?!_)|LAZY\b",
     "how nn.functional is written": r"TestFunctionalTracing",

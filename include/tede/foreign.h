@@ -77,6 +77,8 @@ TD_API bool td_tensor_is_python(const td_tensor *x);
 /* Such a tensor that has geometry (strides NULL: contiguous), dtype and device, but no memory. */
 TD_API td_tensor *td_tensor_hollow(int64_t ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, td_dtype dtype,
                                    td_device device);
+/* contiguous(x) of such a tensor goes by says(x, memory format): 1 and 0 for yes and no, 2 as x was made, -1 with an error. */
+TD_API void td_foreign_contiguous(int (*says)(const td_tensor *x, int format));
 /* What a handler gave for a view of such a tensor: results are tied to arguments[0] as views are to their base. */
 struct td_op;
 struct td_value;

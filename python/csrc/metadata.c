@@ -2,8 +2,8 @@
  *
  * Who makes an object with dispatch_sizes_strides_policy, dispatch_device or dispatch_layout wants its __torch_dispatch__ to
  * say what the attributes of the object are, as operators of aten and prim: sym_size, sym_stride, dim, is_contiguous, device, ...
- * An answer of None means: as it was made.  Queries are made for what Python reads; the core, in what operators are made of
- * (contiguous(), x[...]), goes by the geometry that the object was made with. */
+ * An answer of None means: as it was made.  Queries are made for what Python reads and by contiguous(); the core, in what else operators
+ * are made of (x[...]), goes by the geometry that the object was made with. */
 #include "binding.h"
 #include <tede/autocast.h>
 #include <tede/layout.h>
@@ -229,6 +229,17 @@ static int type_of_object(const td_tensor *x)
     PyGILState_Release(state);
     return device.type;
 }
+/* For contiguous(), which composites call, too. */
+static int contiguous_object(const td_tensor *x, int format)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *self = td_tensor_wrapper(x);
+    int is = self && td_py_queries(self, TD_PY_QUERIES_STRIDES) ? td_py_contiguous(self, td_py_memory_format(format)) : 2;
+    if (is < 0)
+        td_py_capture();
+    PyGILState_Release(state);
+    return is;
+}
 /* _query_strides(overload, x[, argument]): what x's class says, None where x is as it was made */
 static PyObject *query_strides(PyObject *m, PyObject *args)
 {
@@ -238,13 +249,25 @@ static PyObject *query_strides(PyObject *m, PyObject *args)
         return NULL;
     return td_py_queries(x, TD_PY_QUERIES_STRIDES) ? td_py_dispatch_query(function, x, argument) : Py_NewRef(Py_None);
 }
-static PyMethodDef functions[] = {{"_query_strides", query_strides, METH_VARARGS, NULL}, {NULL}};
+/* _dispatched(overload, x, argument): what x's __torch_dispatch__ makes of the call; NotImplemented where x has none, or none is to be called now */
+static PyObject *dispatched(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *function, *x, *argument;
+    if (!PyArg_ParseTuple(args, "OO!O:_dispatched", &function, &td_py_Tensor, &x, &argument))
+        return NULL;
+    if (!td_tensor_is_python(td_py_x(x)) || td_thread_masks().exclude & TD_KEYSET(TD_KEY_PYTHON))
+        Py_RETURN_NOTIMPLEMENTED;
+    return td_py_dispatch_query(function, x, argument);
+}
+static PyMethodDef functions[] = {{"_query_strides", query_strides, METH_VARARGS, NULL}, {"_dispatched", dispatched, METH_VARARGS, NULL}, {NULL}};
 
 int td_py_metadata_init(PyObject *module)
 {
     if (PyModule_AddFunctions(module, functions) < 0)
         return -1;
     td_autocast_set_type_of(type_of_object);
+    td_foreign_contiguous(contiguous_object);
     return 0;
 }
 

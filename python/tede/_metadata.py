@@ -1,6 +1,6 @@
 """Metadata queries as operators: aten::size, sym_size, is_contiguous, prim::device and the like.
 
-They compute nothing and are never dispatched; each reads an attribute of the tensor. They have names since a class that was made with
+They compute nothing and are never dispatched; each reads an attribute of the tensor, or sets what it looks at. They have names since a class that was made with
 dispatch_sizes_strides_policy, dispatch_device or dispatch_layout gets them in its __torch_dispatch__ (metadata.c)."""
 import tede
 from tede import _C
@@ -43,6 +43,7 @@ for _sym, _int in ("", "int"), ("sym_", "SymInt"):
         f"{_sym}numel(Tensor self) -> {_int}": lambda x: x.numel(),
         f"{_sym}storage_offset(Tensor self) -> {_int}": lambda x: x.storage_offset(),
     })
+_ATEN["set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)"] = lambda x, source: tede.Tensor.set_(x, source)
 _GEOMETRY = ("is_non_overlapping_and_dense", "is_strides_like_format")
 _PRIM = {
     "device(Tensor a) -> Device": lambda x: x.device,

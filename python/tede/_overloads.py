@@ -1,7 +1,8 @@
 """OpOverloadPacket and OpOverload: an object for all overloads of an operator's name, and one for each schema. Both call into the
 dispatcher; what classes and modes with __torch_dispatch__ get is an overload."""
 from tede import _C
-from tede._registry import key_of, made_by_libraries, register
+from tede._registry import for_all_devices, key_of, made_by_libraries, register
+from tede._sym import is_symbolic
 
 
 def _plain(result, schema):
@@ -28,6 +29,18 @@ class OpOverload:
         self.__module__ = packet.__module__
         self.py_kernels = {}
         self._op = self._find(full)
+        if "Sym" in schema_text.rpartition("->")[2]:
+            self._op = self._between_symbols(self._op)
+
+    def _between_symbols(self, op):
+        """The operator gives symbolic numbers: called with some, and without tensors, its kernel in Python computes with them as they are."""
+        def call(*args, **kwargs):
+            given = (*args, *kwargs.values())
+            kernel = for_all_devices(self._name) if any(map(is_symbolic, given)) and not _C._torch_dispatch_stack() else None
+            if kernel is not None and not any(isinstance(x, (_C.Tensor, list, tuple)) for x in given):
+                return kernel(*args, **kwargs)
+            return op(*args, **kwargs)
+        return call
 
     def _find(self, full):
         return _C._operator_of(self._opname, (full,), self)

@@ -76,6 +76,11 @@ def register_soon(full, key, function):
         register(full, key, function)
 
 
+def for_all_devices(full):
+    """The operator's kernel in Python for all devices, or None."""
+    return next((kernels[full, key] for key in _DEFAULTS if (full, key) in kernels), None)
+
+
 def has_kernel(full, key):
     """Whether an operator has a specific kernel for a key, given in Python or built in."""
     full, key = full.removesuffix(".default"), getattr(key, "name", key)

@@ -516,6 +516,11 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         source = _C._tensor_over(source.untyped(), storage_offset, tuple(size), tuple(stride), self.dtype)
     elif size is not None:
         source = source.as_strided(size, stride, storage_offset)
+    elif type(self) is not Tensor:
+        from tede import ops
+        made = _C._dispatched(ops.aten.set_.source_Tensor, self, source)
+        if made is not NotImplemented:
+            return made
     _C._replace(self, source)
     return self
 

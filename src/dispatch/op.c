@@ -265,7 +265,7 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
 void *td_null_argument(const char *op, const char *argument)
 {
     if (td_error_code() == TD_OK)
-        td_fail(TD_E_RUNTIME, "%s: argument '%s' is NULL", op, argument);
+        td_fail(TD_E_RUNTIME, "%s: Expected a proper Tensor but got None (or an undefined Tensor, NULL in C) for argument '%s'", op, argument);
     return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include <tede/foreign.h>
 #include <inttypes.h>
 #include <tede/auto.h>
+#include "tensor/foreign.h"
 #include "tensor/late.h"
 #include "tensor/layout.h"
 #include "tensor/tensor.h"
@@ -200,6 +201,10 @@ void td_tensor_set_python(td_tensor *x, bool on)
 }
 
 bool td_tensor_is_python(const td_tensor *x) { return x->flags & TD_FLAG_PYTHON; }
+
+static int (*contiguous_of)(const td_tensor *x, int format);
+void td_foreign_contiguous(int (*says)(const td_tensor *x, int format)) { contiguous_of = says; }
+int td_says_contiguous(const td_tensor *x, int format) { return contiguous_of ? contiguous_of(x, format) : 2; }
 
 /* Its storage is one of the meta device, and so are its keys: if Python is left out, meta kernels run. */
 td_tensor *td_tensor_hollow(int64_t ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, td_dtype dtype,

@@ -672,3 +672,18 @@ def test_fake_tensors_are_held_against_real_ones(lib):
                 lib.ops.tede_crossed.wide(x)
         with subclasses.CrossRefFakeMode(ignore_op_fn=lambda op: op.namespace == "tede_crossed"):
             assert lib.ops.tede_crossed.wide(x).shape == (3,)
+
+
+def test_symbolic_numbers_come_to_a_kernel_as_they_are(lib):
+    pytest.importorskip("sympy")
+    from importlib import import_module
+    shapes = import_module(f"{lib.__name__}.fx.experimental.symbolic_shapes").ShapeEnv()
+    mode = import_module(f"{lib.__name__}._subclasses").FakeTensorMode(shape_env=shapes)
+    a, b = mode.from_tensor(lib.rand(2, 3)).shape
+    with lib.library._scoped_library("tede_symbols", "FRAGMENT") as own:
+        own.define("squares(SymInt a, SymInt b) -> SymInt")
+        own.impl("squares", lambda a, b: a * a + b * b, "CompositeExplicitAutograd")
+        squares = lib.ops.tede_symbols.squares.default
+        made = squares(a, b)
+        assert isinstance(made, lib.SymInt) and shapes.evaluate_expr(made.node.expr) == 13
+        assert squares(a, b=b).node.expr == made.node.expr and squares(2, 3) == 13

@@ -170,3 +170,16 @@ def test_type_as_goes_to_the_device_that_a_class_says(lib):
     x = queried(lib, {"prim.device.default": lib.device("meta")}, dispatch_device=True, dtype=lib.float64)
     y = lib.ones(1).type_as(x)
     assert (y.device.type, y.dtype) == ("meta", lib.float64)
+
+
+@pytest.mark.parametrize("hollow", [True, False])
+def test_contiguous_goes_by_what_the_class_says(lib, hollow):
+    log = []
+    x = queried(lib, {"aten.is_contiguous.default": True}, log, hollow, dispatch_sizes_strides_policy="strides")
+    assert x.contiguous() is x and log == [("aten.is_contiguous.default",)]
+    copy, log = lib.zeros(3), []
+    x = queried(lib, {"aten.is_contiguous.default": False, "aten.clone.default": copy}, log, hollow, dispatch_sizes_strides_policy="strides")
+    assert x.contiguous() is copy and log[0] == ("aten.is_contiguous.default",)
+    x = queried(lib, {"aten.is_contiguous.default": NotImplemented}, hollow=hollow, dispatch_sizes_strides_policy="strides")
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.ops.aten.is_contiguous'"):
+        x.contiguous()

@@ -439,3 +439,38 @@ def test_copies_of_subclasses_need_new_empty_to_give_one(lib):
             return args[0].elem.clone()
     with pytest.raises(RuntimeError, match="for which cloning returns another instance of the same subclass"):
         copy.deepcopy(Unwrapped(lib.ones(2)))
+
+
+def test_what_set_does_is_a_call_that_a_class_gets(lib):
+    calls = []
+
+    class Logged(lib.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            calls.append(str(func))
+            return super().__torch_dispatch__(func, types, args, kwargs)
+    x, other = Logged(lib.zeros(2)), lib.ones(3)
+    x.data = lib.zeros(4)
+    assert calls == []
+    x.set_(other)
+    assert calls == ["aten.set_.source_Tensor"] and type(x) is Logged
+    assert x.shape == (3,) and x.data_ptr() == other.data_ptr()
+
+
+def test_a_class_that_gives_no_tensor_where_one_is_needed(lib):
+    class Lacking(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = lib.Tensor._make_wrapper_subclass(cls, inner.size(), dtype=inner.dtype, requires_grad=inner.requires_grad)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            inner = [x.inner if isinstance(x, cls) else x for x in args]
+            return None if func._opname == "add" else cls(func(*inner, **(kwargs or {})))
+    x = Lacking(lib.rand(2))
+    assert x + 2 is None
+    x.requires_grad_()
+    with pytest.raises(RuntimeError, match="Expected a proper Tensor but got None"):
+        x.acos().sum().backward()           # 1 - x * x is an add there

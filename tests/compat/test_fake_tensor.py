@@ -355,3 +355,13 @@ def test_the_gradient_of_adaptive_means_lies_as_its_operand(lib):
         backward = getattr(lib.ops.aten, f"_adaptive_avg_pool{dims}d_backward")
         pool(x, 4).backward(grad)
         assert lib.allclose(backward(grad, x.detach()), x.grad)
+
+
+def test_indices_of_bags_go_with_a_weight_on_meta(lib):
+    def bags():
+        embedding = lib.nn.EmbeddingBag(10, 3, mode="sum", device="meta")
+        return embedding(lib.tensor([1, 2, 4, 5, 4, 3, 2, 9]), lib.tensor([0, 4]))
+    assert bags().shape == (2, 3) and bags().device.type == "meta"
+    with fakes(lib).FakeTensorMode():
+        made = bags()
+        assert made.shape == (2, 3) and made.device.type == "meta"

@@ -817,3 +817,18 @@ def test_values_of_a_trace_among_sizes(lib):
     for result, expected in zip(traced(lib.ones(3), lib.ones(3)), program(lib.ones(3), lib.ones(3))):
         assert lib.equal(result, expected)
     assert sum(node.op == "call_function" and node.target is not getattr for node in traced.graph.nodes) > 5
+
+
+def test_a_made_graph_has_the_result_s_containers(lib):
+    import collections
+    make_fx = importlib.import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx
+    Pair = collections.namedtuple("Pair", "a b")
+    x = lib.ones(2)
+    made = make_fx(lambda x: ((x + 1, [x]), {"a": x * 2}))(x)
+    assert "return ((add, [x_1]), {'a': mul})" in made.code
+    (first, (second,)), third = made(x)
+    assert second is x and first.tolist() == third["a"].tolist() == [2, 2]
+    (first, (second,)), third = importlib.import_module(f"{lib.__name__}.fx").Interpreter(made).run(x)
+    assert second is x and isinstance(third, dict)
+    pair = make_fx(lambda x: Pair(x + 1, (x.size(), None)))(x)(x)
+    assert type(pair) is Pair and pair.b == ((2,), None) and pair.a.tolist() == [2, 2]

@@ -36,3 +36,14 @@ def test_gradients_of_adaptive_pooling_to_nothing(lib, name):
     assert y.numel() == 0
     with pytest.raises(RuntimeError, match=name + r"_backward\(\): Expected grad_output to have non-zero size for non-batch dim"):
         y.sum().backward()
+
+
+def test_gradients_of_adaptive_means_keep_channels_innermost(lib):
+    x = lib.randn(2, 3, 4, 4).contiguous(memory_format=lib.channels_last).requires_grad_()
+    for size in 2, 4:
+        y = lib.nn.functional.adaptive_avg_pool2d(x, size)
+        grad, = lib.autograd.grad(y, x, lib.rand(y.shape))
+        assert grad.is_contiguous(memory_format=lib.channels_last)
+    grad = lib.rand(2, 3, 4, 4)
+    made = lib.ops.aten._adaptive_avg_pool2d_backward(grad, x.detach())
+    assert made.is_contiguous(memory_format=lib.channels_last) and lib.equal(made, grad)

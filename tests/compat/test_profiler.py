@@ -286,3 +286,30 @@ def test_an_execution_trace_of_nothing(lib, tmp_path):
     observer = lib.profiler.ExecutionTraceObserver().register_callback(str(path))
     observer.unregister_callback()
     assert len(traced(path)) <= 2 and observer.get_output_file_path() == str(path)
+
+
+def test_a_factory_s_memory_is_said_not_to_be_pinned(lib, tmp_path):
+    with lib.profiler.profile(record_shapes=True) as prof:
+        lib.ones(64, 32, dtype=lib.float32)
+    prof.export_chrome_trace(str(tmp_path / 'trace.json'))
+    events = json.loads((tmp_path / 'trace.json').read_text())['traceEvents']
+    args = next(e['args'] for e in events if e['name'] == 'aten::ones')
+    assert args['Input type'] == ['ScalarList', 'Scalar', '', '', 'Scalar']
+    assert args['Concrete Inputs'] == ['[64, 32]', '6', '', '', 'False']
+
+
+def test_steps_don_t_cut_through_python_s_functions(lib, tmp_path):
+    def train(prof):
+        lib.randn(100)
+        prof.step()
+    config = lib._C._profiler._ExperimentalConfig(adjust_profiler_step=True)
+    with lib.profiler.profile(with_stack=True, schedule=lib.profiler.schedule(wait=0, warmup=0, active=4, repeat=1), experimental_config=config) as prof:
+        for _ in range(4):
+            train(prof)
+    prof.export_chrome_trace(str(tmp_path / 'trace.json'))
+    events = json.loads((tmp_path / 'trace.json').read_text())['traceEvents']
+    spans = [[(e['ts'], e['ts'] + e['dur']) for e in events if word in e['name']] for word in ('ProfilerStep', ': train')]
+    assert [len(found) for found in spans] == [4, 4]
+    for start, end in spans[0]:
+        for begin, stop in spans[1]:
+            assert end <= begin or stop <= start or (start <= begin and stop <= end) or (begin <= start and end <= stop)

@@ -441,7 +441,7 @@ class FakeTensorMode(TorchDispatchMode):
 
     @staticmethod
     def _device_of(func, leaves, kwargs):
-        """Where results are: where the call says, else where the operands are; numbers on the CPU go everywhere."""
+        """Where results are: where the call says, else where the operands are; numbers on the CPU go everywhere, integers there with what is on meta."""
         if kwargs.get("device") is not None:
             return tede.device(kwargs["device"])
         found = None
@@ -449,7 +449,7 @@ class FakeTensorMode(TorchDispatchMode):
             number = x.ndim == 0 and x.device.type == "cpu"
             if found is None or (found[1] and not number):
                 found = x.device, number
-            elif x.device != found[0] and not number:
+            elif x.device != found[0] and not number and (found[0] != _META or x.device.type != "cpu" or x.is_floating_point() or x.is_complex()):
                 raise FakeTensorDeviceMismatchError("Expected all tensors to be on the same device, but found at least two devices, "
                                                     f"{found[0]} and {x.device}!")
         return found[0] if found else tede.device("cpu")

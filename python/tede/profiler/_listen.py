@@ -61,6 +61,15 @@ class Listener:
         if self.timing:
             self.timing.finish(self.events)
 
+    def adjust_steps(self):
+        """Let steps end with the Python function that called step(), so that neither's span in a trace cuts through the other's."""
+        steps = [e for e in self.events if e.trace_name.startswith("ProfilerStep#")]
+        for step, after in zip(steps, [*steps[1:], None]):
+            start, end = step.time_range.start, step.time_range.end
+            step.time_range.end = max((call.end for call in self.session.python if start < call.start < end < call.end), default=end)
+            if after is not None:
+                after.time_range.start = max(step.time_range.end, after.time_range.start)
+
     def pause(self, on):
         """Hear of nothing while it is on."""
         if on:
@@ -119,11 +128,11 @@ class Listener:
             if self.timing:
                 self.timing.begin(event, keys, more[1])
             if self.values or self.shapes:
-                event.values = more[1]
+                event.values = _said(*more[:2])
             if self.shapes:
-                event.input_shapes = [shape_of(v) for v in more[1]]
+                event.input_shapes = [shape_of(v) for v in event.values]
                 if settings["concrete_inputs"]:
-                    event.concrete_inputs = [concrete(v) for v in more[1]]
+                    event.concrete_inputs = [concrete(v) for v in event.values]
             if self._formulas:
                 event.call = more[0].partition("(")[0], more[1]
             if self.stack and len(self.open) == 1:
@@ -163,6 +172,20 @@ class Listener:
         formula = self._formulas.get(name.removeprefix("aten::").partition(".")[0])
         if formula is not None and results and is_tensor(results[0]):
             event.flops = int(formula(*(tuple(v[4]) if is_tensor(v) else v for v in values), out_val=tuple(results[0][4])))
+
+
+@functools.lru_cache(4096)
+def _pinned(schema):
+    """Where a factory's arguments say whether its memory is pinned; None for other operators."""
+    arguments = schema.partition("(")[2].rpartition(" -> ")[0]
+    names = [a.partition("=")[0].rpartition(" ")[2] for a in arguments.split(", ") if a != "*"]
+    return names.index("pin_memory") if not arguments.startswith("Tensor") and "pin_memory" in names else None
+
+
+def _said(schema, values):
+    """The values of a call's arguments, as PyTorch hands them on: memory that isn't said to be pinned is said not to be."""
+    at = _pinned(schema)
+    return values if at is None or values[at] is not None else [*values[:at], False, *values[at + 1:]]
 
 
 @functools.cache

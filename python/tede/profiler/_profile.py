@@ -72,7 +72,7 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
 
 
 class _ExperimentalConfig:
-    """Options of PyTorch's profiler for what only its own library records: kept, and not acted on."""
+    """Options of PyTorch's profiler for what only its own library records: kept, and but for adjust_profiler_step not acted on."""
 
     def __init__(self, **options):
         self.__dict__.update(options)
@@ -119,8 +119,9 @@ class profile:
     activities: ProfilerActivity.CPU, and CUDA, XPU, ... or PrivateUse1 for what devices that were loaded do meanwhile, by stream; all of them
     where none are named. schedule: what to do in which step(), see `schedule`; on_trace_ready: called with the profile when a recording is
     complete. record_shapes, profile_memory, with_flops: what to keep beside the times; with_stack: where calls come from, and Python's functions
-    in the trace; acc_events: keep the events of all cycles of a schedule; execution_trace_observer: writes the same calls to its file. The other
-    arguments are accepted; there is nothing that they could record.
+    in the trace; acc_events: keep the events of all cycles of a schedule; execution_trace_observer: writes the same calls to its file;
+    experimental_config: with adjust_profiler_step, steps end with the Python function that called step(). The other arguments are accepted;
+    there is nothing that they could record.
     """
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False,
@@ -215,6 +216,8 @@ class profile:
         if self._listener:
             began = time.perf_counter_ns()
             self._listener.stop()
+            if getattr(self.experimental_config, "adjust_profiler_step", False):
+                self._listener.adjust_steps()
             if self.execution_trace_observer is not None:
                 self.execution_trace_observer.stop()
             self._raw = [*(self._events if self.acc_events else ()), *self._listener.events]

@@ -19,6 +19,7 @@
 #include "tensor/recorded.h"
 #include "tensor/checked.h"
 #include "tensor/device.h"
+#include "tensor/foreign.h"
 
 static td_dtype or_default(td_dtype dtype) { return dtype == TD_DTYPE_NONE ? td_default_dtype() : dtype; }
 static td_device or_cpu(td_device device) { return device.type < 0 ? (td_device){TD_CPU, -1} : device; }
@@ -360,7 +361,10 @@ td_tensor *td_op_contiguous_format(td_tensor *self, td_memory_format format)
     if (format == TD_PRESERVE_FORMAT)
         return td_fail(TD_E_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
     format = is_channels(format) ? format : TD_CONTIGUOUS_FORMAT;
-    return lies_in(self, format) ? td_tensor_retain(self) : td_clone_format(self, format);
+    const int says = TD_UNLIKELY(self->flags & TD_FLAG_PYTHON) ? td_says_contiguous(self, format) : 2;
+    if (says < 0)
+        return NULL;
+    return (says == 2 ? lies_in(self, format) : says) ? td_tensor_retain(self) : td_clone_format(self, format);
 }
 
 /* src is broadcast to self, never self to src, and converted.  A copy onto the same elements returns before the overlap check, which

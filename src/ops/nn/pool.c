@@ -178,10 +178,9 @@ static int no_kernel(const char *op, const td_tensor *x)
     return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title((td_dtype)x->dtype));
 }
 
-/* The result of an input whose channels are innermost lies likewise, also that of a single volume.
- * A single volume counts as a batch of one for the format's sake: `single` puts a dimension of size 1 in front of
+/* A single volume counts as a batch of one for the format's sake: `single` puts a dimension of size 1 in front of
  * both lists. */
-static int follow_format(td_spec *spec, td_tensor *self, int dims)
+int td_pool_follow_format(td_spec *spec, td_tensor *self, int dims)
 {
     const bool single = dims == 3 && self->ndim == 4;
     int64_t sizes[TD_MAX_DIMS] = {1}, strides[TD_MAX_DIMS] = {self->numel};
@@ -214,7 +213,7 @@ static int follow_format(td_spec *spec, td_tensor *self, int dims)
             return no_kernel("max_pool" #n "d", self);                                                                 \
         td_pool_spec(&specs[1], self, g, TD_I64);                                                                      \
         td_pool_spec(&specs[0], self, g, (td_dtype)self->dtype);                                                       \
-        return follow_format(&specs[0], self, n) | follow_format(&specs[1], self, n);                                  \
+        return td_pool_follow_format(&specs[0], self, n) | td_pool_follow_format(&specs[1], self, n);                                  \
     }                                                                                                                  \
     td_tensor *td_op_max_pool##n##d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,        \
                                     const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation, \
@@ -258,7 +257,7 @@ static int check_results(const td_tensor *x, const td_tensor *self, const td_poo
         if (indices->dtype != TD_I64)                                                                                                 \
             return td_error(TD_E_RUNTIME, "expected scalar type Long but found %s", td_dtype_title((td_dtype)indices->dtype));        \
         td_spec_like(specs, self);                                                                                                    \
-        return follow_format(specs, self, n);                                                                                         \
+        return td_pool_follow_format(specs, self, n);                                                                                         \
     }
 MAX_POOL_BACKWARD(2)
 MAX_POOL_BACKWARD(3)
@@ -273,7 +272,7 @@ int td_meta_max_pool_backward(td_spec *specs, td_pool_geometry *g, td_tensor *gr
         return -1;
     td_pool_planes(g, (int)dims, self, grad->sizes + grad->ndim - dims);
     td_spec_like(specs, self);
-    return follow_format(specs, self, (int)dims);
+    return td_pool_follow_format(specs, self, (int)dims);
 }
 
 /* The derivative of max_pool_backward, and max pooling's tangent: elements at known positions. */

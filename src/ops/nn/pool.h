@@ -9,6 +9,8 @@
 void td_pool_planes(td_pool_geometry *g, int dims, const td_tensor *self, const int64_t *out);
 /* The result's sizes. */
 int td_pool_spec(td_spec *spec, const td_tensor *self, const td_pool_geometry *g, td_dtype dtype);
+/* The result of an input whose channels are innermost lies likewise, also that of a single volume. */
+int td_pool_follow_format(td_spec *spec, td_tensor *self, int dims);
 
 /* 0, or -1 with the words of PyTorch's checkDimRange. */
 int td_check_rank(const char *op, const td_tensor *x, int from, int to);

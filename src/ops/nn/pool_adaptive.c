@@ -117,7 +117,8 @@ int td_meta_adaptive_avg_backward(td_spec *specs, td_pool_geometry *g, td_tensor
     if (describe(&made, g, self, n_output, output) || td_check_adaptive_grad("avg", grad, (int)n_output) ||
         td_check_numel("adaptive_avg_backward", "grad", grad, td_spec_numel(&made)))
         return -1;
-    return td_spec_like(specs, self);
+    td_spec_like(specs, self);
+    return n_output == 2 ? td_pool_follow_format(specs, self, 2) : 0;
 }
 
 /* One element per plane is the mean over the last dimensions: no windows are needed. */

@@ -365,6 +365,23 @@ def _names(function, count):
     return [f"{p.name}_1" for p in parameters[:count]]
 
 
+class _Flat(Exception):
+    """The result has containers that a graph has no words for."""
+
+
+def _nested(result, node_of):
+    """The result with nodes for its values, as a graph writes it: in tuples, lists, dicts and named tuples."""
+    kind = type(result)
+    if kind in (list, tuple, tede.Size) or isinstance(result, tuple) and hasattr(kind, "_fields"):
+        parts = [_nested(x, node_of) for x in result]
+        return parts if kind is list else kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
+    if kind is dict:
+        return {key: _nested(x, node_of) for key, x in result.items()}
+    if not tree.tree_structure(result).is_leaf():
+        raise _Flat
+    return node_of(result)
+
+
 class _Made(GraphModule):
     """The graph as a module, called with arguments of the structure that the function had."""
 
@@ -373,7 +390,7 @@ class _Made(GraphModule):
         if spec != self._in_spec:
             raise TypeError(f"make_fx: the graph was made for arguments of structure {self._in_spec}, not {spec}")
         result = super().__call__(*flat)
-        return result if self._out_spec.is_leaf() else tree.tree_unflatten(result, self._out_spec)
+        return result if self._out_spec is None else tree.tree_unflatten(result, self._out_spec)
 
 
 def _fake_mode(flat, tracing_mode, allow_non_fake_inputs):
@@ -435,10 +452,12 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
                 above.note_switch()
         finally:
             noting.remove(recorder.hold)
-        leaves, out_spec = tree.tree_flatten(result)
-        nodes = [recorder.node_of(x) for x in leaves]
-        recorder.graph.output(nodes[0] if out_spec.is_leaf() else tuple(nodes) if isinstance(result, tuple) else nodes,
-                              getattr(f, "__annotations__", {}).get("return"))
+        try:
+            shown, out_spec = _nested(result, recorder.node_of), None
+        except _Flat:
+            leaves, out_spec = tree.tree_flatten(result)
+            shown = (tuple if isinstance(result, tuple) else list)(recorder.node_of(x) for x in leaves)
+        recorder.graph.output(shown, getattr(f, "__annotations__", {}).get("return"))
         used = {node.target for node in recorder.graph.nodes if node.op == "get_attr"}
         held = {name: x for name, x in recorder.constants.items() if name in used}
         made = _Made(held, recorder.graph, getattr(f, "__name__", type(f).__name__))
