@@ -18,6 +18,7 @@ from tede.distributed.distributed_c10d import (  # noqa: F401
 from tede.distributed._reducer import (  # noqa: F401
     _DEFAULT_FIRST_BUCKET_BYTES, BuiltinCommHookType, GradBucket, Logger, Reducer, _broadcast_coalesced, _compute_bucket_assignment_by_size,
     _register_builtin_comm_hook, _register_comm_hook, _verify_params_across_processes)
+from tede.distributed.remote_device import _remote_device  # noqa: F401
 from tede.distributed.rendezvous import register_rendezvous_handler, rendezvous  # noqa: F401
 
 

@@ -4,7 +4,7 @@ from tede.distributed.checkpoint._traverse import set_element, traverse_state_di
 __all__ = ["flatten_state_dict", "unflatten_state_dict"]
 
 
-def flatten_state_dict(state_dict):
+def flatten_state_dict(state_dict, traverse=traverse_state_dict):
     """(flat dict, name -> path)."""
     flat, paths = {}, {}
 
@@ -13,7 +13,7 @@ def flatten_state_dict(state_dict):
         if name in flat:
             raise ValueError(f"duplicated flatten key {name}")
         flat[name], paths[name] = value, path
-    traverse_state_dict(state_dict, add)
+    traverse(state_dict, add)
     return flat, paths
 
 

@@ -19,7 +19,18 @@ def traverse_state_dict(state_dict, visitor, keep_traversing=_keep_visiting_tens
         if isinstance(value, Mapping):
             return False
         return not isinstance(value, list) or all(is_one(v) and not keep_traversing(v) for v in value)
+    _traverse(state_dict, visitor, is_one)
 
+
+def traverse_state_dict_v_2_3(state_dict, visitor, keep_traversing=_keep_visiting_tensors):
+    """The paths that PyTorch's checkpoints had up to 2.3: a dict or a list without tensors counts as one."""
+    def is_one(value):
+        inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+        return all(is_one(v) and not keep_traversing(v) for v in inner)
+    _traverse(state_dict, visitor, is_one)
+
+
+def _traverse(state_dict, visitor, is_one):
     def visit(path, value):
         if is_one(value):
             visitor(path, value)
@@ -31,9 +42,6 @@ def traverse_state_dict(state_dict, visitor, keep_traversing=_keep_visiting_tens
                 visit((*path, i), inner)
     for key, value in state_dict.items():
         visit((str(key),), value)
-
-
-traverse_state_dict_v_2_3 = traverse_state_dict
 
 
 def set_element(root_dict, path, value):

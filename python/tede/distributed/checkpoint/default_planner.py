@@ -9,11 +9,11 @@ import tede
 from tede import Tensor
 from tede.distributed.checkpoint._dedup_tensors import dedup_tensors
 from tede.distributed.checkpoint._nested_dict import flatten_state_dict
-from tede.distributed.checkpoint._traverse import set_element
+from tede.distributed.checkpoint._traverse import set_element, traverse_state_dict_v_2_3
 from tede.distributed.checkpoint.metadata import BytesStorageMetadata, Metadata, MetadataIndex, TensorStorageMetadata
 from tede.distributed.checkpoint.planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner, WriteItemType
-from tede.distributed.checkpoint.planner_helpers import _chunk, _create_read_items, _create_write_item
-from tede.distributed.tensor import DTensor
+from tede.distributed.checkpoint.planner_helpers import _create_read_items, _create_write_items
+from tede.distributed.checkpoint.utils import find_state_dict_object
 
 __all__ = ["DefaultSavePlanner", "DefaultLoadPlanner", "create_default_local_save_plan", "create_default_global_save_plan",
            "create_default_local_load_plan", "create_default_global_load_plan"]
@@ -23,7 +23,13 @@ VERSION = "1.0.0"
 
 def create_default_local_save_plan(state_dict, is_coordinator):
     """What a rank has to write. Which of several that have the same is decided on for all."""
-    return SavePlan([_create_write_item(name, x) for name, x in state_dict.items() if not isinstance(x, DTensor) or _chunk(x) is not None])
+    return SavePlan([item for name, x in state_dict.items() for item in _create_write_items(name, x)])
+
+
+def _create_default_local_metadata(state_dict):
+    """The metadata of a checkpoint, as far as one rank's state dict says what others write."""
+    items = [item for name, x in state_dict.items() for item in getattr(x, "__create_items_of_all__", _create_write_items)(name, x)]
+    return create_default_global_save_plan([SavePlan(items)])[1]
 
 
 def create_default_global_save_plan(all_plans, rewrite_index_hints=True):
@@ -100,8 +106,7 @@ class DefaultSavePlanner(SavePlanner):
 
     def lookup_object(self, index):
         """What the state dict has by this name: of a tensor the rank's part."""
-        x = self.state_dict[index.fqn]
-        return x._local_tensor if isinstance(x, DTensor) else x
+        return find_state_dict_object(self.state_dict, index)
 
     def transform_object(self, write_item, object):
         if write_item.type is WriteItemType.BYTE_IO:
@@ -124,6 +129,11 @@ class DefaultLoadPlanner(LoadPlanner):
         self.state_dict, self.metadata, self.is_coordinator = state_dict, metadata, is_coordinator
 
     def create_local_plan(self):
+        unknown = set(self.metadata.state_dict_metadata) - set(self.state_dict)
+        if self.flatten_state_dict and unknown:
+            older, paths = flatten_state_dict(self.original_state_dict, traverse_state_dict_v_2_3)
+            if unknown & set(older):
+                self.state_dict, self.mappings = older, paths
         return create_default_local_load_plan(self.state_dict, self.metadata, not self.allow_partial_load)
 
     def create_global_plan(self, global_plan):
@@ -146,8 +156,7 @@ class DefaultLoadPlanner(LoadPlanner):
         return self.transform_tensor(read_item, x)
 
     def lookup_tensor(self, index):
-        x = self.state_dict[index.fqn].detach()
-        return x._local_tensor if isinstance(x, DTensor) else x
+        return find_state_dict_object(self.state_dict, index).detach()
 
     def transform_tensor(self, read_item, tensor):
         return tensor

@@ -46,7 +46,7 @@ class _Folder:
     def reset(self, checkpoint_id=None):
         if checkpoint_id:
             self.path = Path(checkpoint_id)
-        self.id = str(uuid.uuid4())
+        self.id = self.save_id = self.load_id = str(uuid.uuid4())         # PyTorch's names, by who writes and who reads
 
     @property
     def checkpoint_id(self):

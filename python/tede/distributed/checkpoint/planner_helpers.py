@@ -1,4 +1,7 @@
-"""Items of plans: what a rank writes of an object, and what it reads of a stored one."""
+"""Items of plans: what a rank writes of an object, and what it reads of a stored one.
+
+A tensor of another class says it itself: `__create_write_items__(name, tensor)`, `__create_chunk_list__()` (its blocks here) and
+`__get_tensor_shard__(index)`, as those of `_shard.sharded_tensor` do."""
 import tede
 from tede import Tensor
 from tede.distributed.checkpoint.metadata import BytesStorageMetadata, ChunkStorageMetadata, MetadataIndex, TensorProperties
@@ -18,8 +21,14 @@ def _chunk(x):
     return ChunkStorageMetadata(tede.Size(offset), tede.Size(shape))
 
 
-def _create_write_item(name, x):
+def _create_write_items(name, x):
     """What a rank writes of a tensor, or of another object."""
+    if hasattr(x, "__create_write_items__"):
+        return x.__create_write_items__(name, x)
+    return [] if isinstance(x, DTensor) and _chunk(x) is None else [_create_write_item(name, x)]
+
+
+def _create_write_item(name, x):
     if not isinstance(x, Tensor):
         return WriteItem(MetadataIndex(name), WriteItemType.BYTE_IO, bytes_io_data=BytesIOWriteData(nbytes=0))
     chunk = _chunk(x)
@@ -57,5 +66,14 @@ def create_read_items_for_chunk_list(fqn, checkpoint_md, local_chunks):
 def _create_read_items(fqn, md, obj):
     if isinstance(md, BytesStorageMetadata):
         return [ReadItem(LoadItemType.BYTE_IO, MetadataIndex(fqn), tede.Size((0,)), MetadataIndex(fqn), tede.Size((0,)), tede.Size((0,)))]
+    if hasattr(obj, "__create_chunk_list__"):
+        return create_read_items_for_chunk_list(fqn, md, obj.__create_chunk_list__())
     mine = _chunk(obj)
     return create_read_items_for_chunk_list(fqn, md, [] if mine is None else [mine])
+
+
+def _shard_of(x, index):
+    """The block of a tensor that a rank has, by its index in a plan."""
+    if hasattr(x, "__get_tensor_shard__"):
+        return x.__get_tensor_shard__(index)
+    return x._local_tensor if isinstance(x, DTensor) else x

@@ -4,11 +4,13 @@ from tede.distributed.checkpoint.default_planner import DefaultLoadPlanner, _Emp
 from tede.distributed.checkpoint.filesystem import FileSystemReader
 from tede.distributed.checkpoint.state_dict_saver import _use_dist
 from tede.distributed.checkpoint.stateful import Stateful
+from tede.distributed.checkpoint.utils import _api_bc_check
 from tede.nn import Module
 
 __all__ = ["load", "load_state_dict"]
 
 
+@_api_bc_check
 def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None, no_dist=False):
     """Read into the tensors of a state dict, in place, whatever number of ranks has written them. All ranks call it."""
     if storage_reader is None:

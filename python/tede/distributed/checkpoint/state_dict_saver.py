@@ -9,6 +9,7 @@ from tede.distributed.checkpoint._ranks import Ranks
 from tede.distributed.checkpoint.default_planner import DefaultSavePlanner
 from tede.distributed.checkpoint.filesystem import FileSystemWriter
 from tede.distributed.checkpoint.stateful import Stateful
+from tede.distributed.checkpoint.utils import _api_bc_check
 from tede.distributed.tensor import DTensor
 from tede.distributed.tensor._made import made
 
@@ -28,6 +29,7 @@ def _use_dist(no_dist):
     return not no_dist and dist.is_available() and dist.is_initialized()
 
 
+@_api_bc_check
 def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False, use_collectives=True):
     """Write a state dict, each rank its own part; `checkpoint_id` is the folder. All ranks call it."""
     if storage_writer is None:
