@@ -135,7 +135,9 @@ def test_random_numbers_are_new_at_each_replay(fake):  # noqa: F811
         own = tede.Generator(device="cuda").manual_seed(3)
         def draw():
             return (tede.randn(33, device="cuda"), tede.nn.functional.dropout(tede.ones(64, device="cuda"), 0.5), tede.rand(5, device="cuda", generator=own),
-                    tede.randint(10**12, (7,), device="cuda"), tede.empty(9, device="cuda").bernoulli_(0.3))
+                    tede.randint(10**12, (7,), device="cuda"), tede.empty(9, device="cuda").bernoulli_(0.3), tede.bernoulli(each), tede.poisson(each * 9),
+                    tede.normal(0, each), tede.multinomial(each, 5), tede.multinomial(each, 30, replacement=True))
+        each = tede.linspace(0, 1, 17, device="cuda")
         tede.cuda.manual_seed(5)
         expected = [[x.cpu() for x in draw()] for _ in range(3)]
         after = tede.cuda.get_rng_state()
@@ -150,6 +152,9 @@ def test_random_numbers_are_new_at_each_replay(fake):  # noqa: F811
                 assert tede.equal(x.cpu(), y)
         assert tede.equal(tede.cuda.get_rng_state(), after)
         assert not tede.equal(expected[0][0], expected[1][0])
+        each[3] = -1
+        g.replay()
+        raises(RuntimeError, "p_in >= 0 && p_in <= 1", tede.cuda.synchronize)
     """)
 
 

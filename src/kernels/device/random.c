@@ -68,21 +68,14 @@ int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tenso
     return td_launch(&launch);
 }
 
-/* 1 where an element isn't in [0, 1]; -1. */
-int td_improbable_on_device(td_tensor *p)
+int td_check_range_on_device(td_tensor *x, const td_element_range *r)
 {
-    random_values v = {.n = p->numel};
-    int64_t groups = td_launch_groups(p->device, v.n);
-    groups = groups < 64 ? groups : 64;
-    TD_AUTO td_tensor *found = td_tensor_new(1, &groups, TD_I64, p->device);
-    const bool wide = p->dtype == TD_F64;
-    td_launch_of launch = {.source = td_source_random, .kernel = "improbable", TD_VALUES(v), .groups = groups, .buffers = {p, found},
-                           .types = {{"P", (td_dtype)p->dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}}};
-    TD_AUTO td_tensor *here = found && !td_launch(&launch) ? td_host_copy(found) : NULL;
-    int64_t is = 0;
-    for (int64_t i = 0; here && i < groups; i++)
-        is |= ((const int64_t *)here->data)[i];
-    return here ? is != 0 : -1;
+    const bool wide = x->dtype == TD_F64;
+    const double to = !wide && r->to == DBL_MAX ? FLT_MAX : r->to;
+    const range_values v = {x->numel, r->above, td_number_bits(r->from, wide), td_number_bits(to, wide), td_index_limits(0, 0, TD_E_RUNTIME, r->op, r->text, 0)};
+    td_launch_of launch = {.source = td_source_random, .kernel = "check_range", TD_VALUES(v), .groups = td_launch_groups(x->device, v.n), .late = true,
+                           .types = {{"P", (td_dtype)x->dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}}};
+    return TD_LAUNCH_ON(launch, TD_READS(x));
 }
 
 int td_multinomial_on_device(td_generator *g, td_tensor *weights, td_tensor *out)

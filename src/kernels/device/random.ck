@@ -10,6 +10,7 @@
 /* a and b as bits of U: NUMBER in group.ck. */
 typedef struct random_values { int64_t seed, round, n, threads, units, from, range, a, b; } random_values;
 typedef struct sample_values { int64_t seed, round, n, k, samples; } sample_values;
+typedef struct range_values { int64_t n, above, a, b; index_limits limits; } range_values;
 
 #ifndef TD_HOST
 #if RECORDED
@@ -141,6 +142,8 @@ static U draw(draws *d)
 /* Products of uniform numbers for small rates, else Hoermann's PTRS. */
 static U sample_of(draws *d, U rate, U unused)
 {
+    if (!(rate >= 0) || rate - rate != 0)
+        return rate;
     if (rate < 10) {
         const U least = U_exp(-rate);
         U product = 1, k = 0;
@@ -221,18 +224,15 @@ KERNEL sample(BUFFER(out), BUFFER(a), BUFFER(b), STATE VALUES(random_values, v))
 }
 #else
 
-/* Whether each group has met a number that is no probability. */
-#define EITHER(a, b) ((a) | (b))
-KERNEL improbable(BUFFER(p), BUFFER(found), VALUES(random_values, v))
+/* Notes an element that doesn't lie between a and b, or, where it must be above, is a. */
+KERNEL check_range(BUFFER(x), BUFFER(late), VALUES(range_values, v))
 {
-    UNPACK(random_values, v)
-    SHARED int64_t room[WIDTH];
-    int64_t is = 0;
-    for (int64_t i = ITEM; i < v.n; i += ITEMS)
-        is |= !(P_LOAD(AT(const P, p)[i]) >= 0 && P_LOAD(AT(const P, p)[i]) <= 1);
-    GROUP_FOLD(int64_t, room, is, EITHER);
-    if (LANE == 0)
-        AT(int64_t, found)[GROUP] = is;
+    UNPACK(range_values, v)
+    for (int64_t i = ITEM; i < v.n; i += ITEMS) {
+        const U x = (U)P_LOAD(AT(const P, x)[i]);
+        if (!(x >= NUMBER(v.a) && x <= NUMBER(v.b)) || (v.above && x == NUMBER(v.a)))
+            NOTE_INDEX(late, i, v.limits);
+    }
 }
 
 /* Indices of rows of k weights, by inverting the sums of the weights. */

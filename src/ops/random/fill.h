@@ -73,8 +73,11 @@ TD_MUST_USE int td_fill_drawn(const char *op, td_tensor *self, td_filling kind, 
 /* Elements of a dense tensor in the order of memory; the numbers mean what they mean below and were checked.  `each` is NULL but for TD_FILL_EACH.
  * TD_E_NOT_IMPLEMENTED for a dtype that the device doesn't compute in. */
 TD_MUST_USE int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tensor *each, double a, double b, int64_t from, int64_t to);
-/* 1 if an element of a contiguous tensor isn't in [0, 1], else 0; -1. */
-TD_MUST_USE int td_improbable_on_device(td_tensor *p);
+/* What elements must be: numbers from `from` to `to` (DBL_MAX: what is finite), and not `from` itself if `above`.  The text prints the first element that isn't as
+ * %lld; it and the operator's name are literals. */
+typedef struct td_element_range { double from, to; bool above; const char *op, *text; } td_element_range;
+/* Raised by what waits for the stream (src/device/late.c). */
+TD_MUST_USE int td_check_range_on_device(td_tensor *x, const td_element_range *r);
 /* Indices with replacement, contiguous: rows of samples by rows of weights. */
 TD_MUST_USE int td_multinomial_on_device(td_generator *g, td_tensor *weights, td_tensor *out);
 

@@ -155,11 +155,9 @@ static int fill_each(td_generator *g, td_tensor *out, td_tensor *p)
     if (!td_is_drawn((td_dtype)p->dtype) || td_dtype_is_complex((td_dtype)out->dtype))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"bernoulli_tensor_cpu_p_\" not implemented for '%s'",
                         td_dtype_title(td_is_drawn((td_dtype)p->dtype) ? (td_dtype)out->dtype : (td_dtype)p->dtype));
-    const int improbable = out->numel ? td_improbable_on_device(p) : 0;
-    if (improbable)
-        return improbable < 0 ? -1 : td_error(TD_E_RUNTIME, "Expected p_in >= 0 && p_in <= 1 to be true, but got false: a probability of bernoulli's "
-                                                            "isn't between 0 and 1");
-    return td_fill_on_device(TD_FILL_EACH, g, out, p, 0, 0, 0, 0);
+    static const td_element_range probability = {0, 1, false, "bernoulli", "Expected p_in >= 0 && p_in <= 1 to be true, but got false: a probability of bernoulli's "
+                                                                           "(element %lld) isn't between 0 and 1"};
+    return td_check_range_on_device(p, &probability) || td_fill_on_device(TD_FILL_EACH, g, out, p, 0, 0, 0, 0) ? -1 : 0;
 }
 
 /* The probabilities are brought into the order of self's memory, in which the numbers are drawn. */
@@ -335,6 +333,10 @@ static int check_std(td_tensor *std)
         return td_error(TD_E_RUNTIME, "normal expects standard deviation to be non-complex");
     if (std->numel == 0 || std->device.type == TD_META)
         return 0;
+    if (td_is_outside(std->device)) {
+        static const td_element_range deviation = {0, INFINITY, false, "normal", "normal expects all elements of std >= 0.0 (element %lld isn't)"};
+        return td_check_range_on_device(std, &deviation);
+    }
     TD_AUTO td_tensor *least = td_amin(std, 0, NULL, false);
     td_scalar value;
     if (!least || td_tensor_item(least, &value))
@@ -392,21 +394,14 @@ int td_out_check_multinomial(td_tensor *self, int64_t num_samples, bool replacem
                                                td_dtype_title((td_dtype)out->dtype));
 }
 
-/* The same on a device, by operators: the race is over a quotient's largest.  Weights are checked first, as PyTorch does it. */
+/* The same on a device, by operators: the race is over a quotient's largest.  Weights are checked there, so that nothing waits. */
 static td_tensor *multinomial_there(td_tensor *self, int64_t num_samples, bool replacement, td_generator *generator)
 {
-    td_scalar low = td_int(0), high = td_int(0), least = td_int(1);
-    if (self->numel) {
-        TD_AUTO td_tensor *smallest = td_amin(self, 0, NULL, false), *largest = td_amax(self, 0, NULL, false);
-        TD_AUTO td_tensor *sums = td_sum_dim_intlist(self, 1, (int64_t[]){-1}, false, TD_DTYPE_NONE);
-        TD_AUTO td_tensor *sum = td_amin(sums, 0, NULL, false);
-        if (!smallest || !largest || !sum || td_tensor_item(smallest, &low) || td_tensor_item(largest, &high) || td_tensor_item(sum, &least))
-            return NULL;
-    }
-    if (!(td_scalar_double(low) >= 0) || !(td_scalar_double(high) < (double)INFINITY))
-        return td_fail(TD_E_RUNTIME, "probability tensor contains either `inf`, `nan` or element < 0");
-    if (!(td_scalar_double(least) > 0))
-        return td_fail(TD_E_RUNTIME, "invalid multinomial distribution (sum of probabilities <= 0)");
+    static const td_element_range weight = {0, DBL_MAX, false, "multinomial", "probability tensor contains either `inf`, `nan` or element < 0 (element %lld)"};
+    static const td_element_range total = {0, INFINITY, true, "multinomial", "invalid multinomial distribution (sum of probabilities <= 0, of row %lld)"};
+    TD_AUTO td_tensor *sums = td_sum_dim_intlist(self, 1, (int64_t[]){-1}, false, TD_DTYPE_NONE);
+    if (!sums || td_check_range_on_device(self, &weight) || td_check_range_on_device(sums, &total))
+        return NULL;
     if (replacement && num_samples > 1) {
         int64_t sizes[2] = {self->ndim == 2 ? self->sizes[0] : num_samples, num_samples};
         TD_AUTO td_tensor *weights = td_make_contiguous(self);
@@ -455,17 +450,14 @@ td_tensor *td_op_multinomial(td_tensor *self, int64_t num_samples, bool replacem
     return out;
 }
 
-/* On a device; what the CPU refuses is left to it. */
+/* On a device; dtypes that the CPU refuses are left to it. */
 static td_tensor *sampled_there(td_tensor *a, td_tensor *b, td_law law, td_generator *generator, td_dtype dtype)
 {
-    td_scalar fine = td_bool(a->dtype == TD_F32 || a->dtype == TD_F64 || law == TD_LAW_POISSON);
-    if (law == TD_LAW_POISSON) {
-        TD_AUTO td_tensor *zero = td_wrapped_number(td_int(0)), *are = td_ge(a, zero), *all = td_all_all(are);
-        if (!all || td_tensor_item(all, &fine))
-            return NULL;
-    }
-    if (!fine.i)
+    static const td_element_range rate = {0, INFINITY, false, "poisson", "invalid Poisson rate, expected rate to be non-negative (element %lld isn't)"};
+    if (a->dtype != TD_F32 && a->dtype != TD_F64 && law != TD_LAW_POISSON)
         return td_fail(TD_E_NOT_IMPLEMENTED, "left to the CPU: parameters of %s", td_dtype_name((td_dtype)a->dtype));
+    if (law == TD_LAW_POISSON && td_check_range_on_device(a, &rate))
+        return NULL;
     TD_AUTO td_tensor *out = td_tensor_new(a->ndim, a->sizes, dtype, a->device);
     return out && !td_sample_on_device(law, generator, out, a, b) ? td_tensor_retain(out) : NULL;
 }

@@ -130,8 +130,6 @@ def test_strides_and_errors(device):
         x.random_(5, 5)
     with pytest.raises(RuntimeError, match="std >= 0.0"):
         x.normal_(0, -1)
-    with pytest.raises(RuntimeError, match="p_in >= 0 && p_in <= 1"):
-        tede.bernoulli(x + 2)
     assert tede.empty(0, device=device).uniform_().numel() == 0
 
 
@@ -149,10 +147,31 @@ def test_samples(device):
     many = tede.multinomial(p, 4000, replacement=True).cpu()
     assert many.shape == (2, 4000) and not many[1].any() and abs(many[0].eq(1).double().mean().item() - 0.75) < 0.05 and not many[0].eq(0).any()
     assert sorted(tede.multinomial(p[0] + 1, 3).tolist()) == [0, 1, 2] and tede.multinomial(p[1], 1).item() == 0
-    for bad, words in (([-1.0, 2.0], "element < 0"), ([0.0, 0.0], "sum of probabilities <= 0")):
-        with pytest.raises(RuntimeError, match=words):
-            tede.multinomial(tede.tensor(bad, device=device), 1)
     assert sorted(tede.randperm(1000, device=device).tolist()) == list(range(1000))
+
+
+REFUSED = {
+    "p_in >= 0 && p_in <= 1": (tede.bernoulli, [0.5, 2.0], [float("nan")], [-0.1]),
+    "expected rate to be non-negative": (tede.poisson, [3.0, -1.0], [float("nan")]),
+    "std >= 0.0": (lambda x: tede.normal(0, x), [1.0, -1.0], [float("nan")]),
+    "`inf`, `nan` or element < 0": (lambda x: tede.multinomial(x, 1), [-1.0, 2.0], [1.0, float("inf")], [float("nan"), 1.0]),
+    "sum of probabilities <= 0": (lambda x: tede.multinomial(x, 2, replacement=True), [0.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("dtype", [tede.float32, tede.float64, tede.bfloat16])
+@pytest.mark.parametrize("words", REFUSED)
+def test_numbers_that_no_law_has_are_raised_by_what_waits(device, words, dtype):
+    call, *refused = REFUSED[words]
+    for bad in refused:
+        x = tede.tensor(bad, dtype=dtype, device=device)
+        before = tede._C._cpu_fallback_count()
+        y = call(x)
+        assert tede._C._cpu_fallback_count() == before
+        with pytest.raises(RuntimeError, match=words):
+            y.tolist()
+        assert y.cpu().numel()                      # once
+    call(tede.ones(2, dtype=dtype, device=device)).cpu()
 
 
 @pytest.mark.parametrize("n, pack", [(1200, 4), (1202, 2), (1201, 1)])
