@@ -37,8 +37,6 @@ typedef struct factor_values { int64_t batch, m, n, k, block, row, column, upper
 #define SIZE_OF(x)  (ABS(REAL(x)) + ABS(IMAG(x)))
 #define MINUS(x, y) A_ADD(x, A_SCALE(y, -1))
 #define OWN(name)   (AT(A, name) + unit * v.m * v.n)
-#define PLUS(x, y) ((x) + (y))
-#define LARGER(x, y) ((x) > (y) ? (x) : (y))
 
 #if KIND == FACTOR_LU
 KERNEL factor_lu(BUFFER(matrices), BUFFER(pivots), BUFFER(info), VALUES(factor_values, v))
@@ -149,9 +147,9 @@ KERNEL factor_qr(BUFFER(matrices), BUFFER(taus), BUFFER(qs), BUFFER(info), VALUE
             const A alpha = a[k + k * v.m];
             R_C large = 0, squares = 0;
             for (int64_t i = k + 1 + LANE; i < v.m; i += LANES)
-                large = LARGER(large, SIZE_OF(a[i + k * v.m]));
-            GROUP_FOLD(R_C, room, large, LARGER);
-            const R_C found = LARGER(large, SIZE_OF(alpha)), scale = found > (R_C)1e-37f ? found : 1, by = 1 / scale;
+                large = HIGHER(large, SIZE_OF(a[i + k * v.m]));
+            GROUP_FOLD(R_C, room, large, HIGHER);
+            const R_C found = HIGHER(large, SIZE_OF(alpha)), scale = found > (R_C)1e-37f ? found : 1, by = 1 / scale;
             for (int64_t i = k + 1 + LANE; i < v.m; i += LANES) {
                 const A own = A_SCALE(a[i + k * v.m], by);
                 squares += REAL(own) * REAL(own) + IMAG(own) * IMAG(own);
@@ -225,8 +223,8 @@ KERNEL factor_jacobi(BUFFER(matrices), BUFFER(vectors), BUFFER(lengths), BUFFER(
         }
         BARRIER;
         for (int64_t at = LANE; at < v.m * v.n; at += LANES)
-            large = LARGER(large, SIZE_OF(a[at]));
-        GROUP_FOLD(R_C, room, large, LARGER);
+            large = HIGHER(large, SIZE_OF(a[at]));
+        GROUP_FOLD(R_C, room, large, HIGHER);
         const R_C scale = large > (R_C)1e-37f ? large : 1;
         for (int64_t at = LANE; at < v.m * v.n; at += LANES) {
             a[at] = A_SCALE(a[at], 1 / scale);
@@ -268,7 +266,7 @@ KERNEL factor_jacobi(BUFFER(matrices), BUFFER(vectors), BUFFER(lengths), BUFFER(
                 }
                 BARRIER;
             }
-            GROUP_FOLD(R_C, room, moved, LARGER);
+            GROUP_FOLD(R_C, room, moved, HIGHER);
         }
         for (int64_t j = LANE; j < v.n; j += LANES) {
             R_C squares = 0;

@@ -71,6 +71,9 @@ static int64_t divided(int64_t a, int64_t b)
         }                                                                               \
     } while (0)
 #define GROUP_FOLD(T, room, value, FOLD) FOLD_LANES(room, value, FOLD, WIDTH, 1)
+#define PLUS(a, b)   ((a) + (b))
+#define LOWER(a, b)  ((a) < (b) ? (a) : (b))
+#define HIGHER(a, b) ((a) > (b) ? (a) : (b))
 
 /* A team: TEAM lanes, a power of two, that take a row together. */
 #ifdef TEAM
@@ -129,8 +132,10 @@ static int64_t divided(int64_t a, int64_t b)
 #ifdef WIDE
 #if WIDE
 #define NUMBER(x) td_bits_f64((uint64_t)(x))
+#define BITS_OF_NUMBER(x) td_f64_bits(x)
 #else
 #define NUMBER(x) td_bits_f32((uint32_t)(x))
+#define BITS_OF_NUMBER(x) td_f32_bits(x)
 #endif
 #endif
 #endif

@@ -260,6 +260,72 @@ int td_on_device__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td
                            "eigenvalues (error code: %d).", code) : 0;
 }
 
+/* R^-1 Q' B of a tall matrix, Q R'^-1 B of a wide one, whose adjoint is Q R. */
+static int solve_full_rank(td_tensor *A, td_tensor *B, td_tensor *out)
+{
+    const bool tall = A->sizes[A->ndim - 2] >= A->sizes[A->ndim - 1];
+    td_tensor *pair[2];
+    td_scalar all;
+    TD_AUTO td_tensor *adjoint = td_adjoint(A);
+    if (!adjoint || td_linalg_qr(pair, tall ? A : adjoint, "reduced"))
+        return -1;
+    TD_AUTO td_tensor *q = pair[0], *r = pair[1], *across = td_adjoint(tall ? q : r), *diagonal = td_diagonal(r, 0, -2, -1);
+    TD_AUTO td_tensor *zero = td_wrapped_number(td_int(0)), *are = diagonal && zero ? td_ne(diagonal, zero) : NULL, *full = are ? td_all_all(are) : NULL;
+    if (!across || !full || td_tensor_item(full, &all))
+        return -1;
+    if (!td_scalar_bool(all))
+        return left_to_cpu();                   /* which says where R is singular */
+    TD_AUTO td_tensor *first = tall ? td_matmul(across, B) : td_linalg_solve_triangular(across, B, false, true, false);
+    TD_AUTO td_tensor *x = !first ? NULL : tall ? td_linalg_solve_triangular(r, first, true, true, false) : td_matmul(q, first);
+    return x ? td_copy_elements(out, x) : -1;
+}
+
+static td_tensor *above(td_tensor *values, double rcond)
+{
+    TD_AUTO td_tensor *largest = td_narrow(values, -1, 0, 1), *limit = td_wrapped_number(td_float(rcond)), *bound = largest && limit ? td_mul(largest, limit) : NULL;
+    return bound ? td_gt(values, bound) : NULL;
+}
+
+/* gelsd and gelsy alike by singular values, of which those count that are above rcond times the largest; as in LAPACK a bound of gelsd's that no value, or
+ * each, is above is the precision instead.  Where gelsy would leave out more than what is 0 but for rounding its answer is another, of QR with pivots.  gels
+ * by QR. */
+int td_on_device__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, const char *method, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+{
+    const bool values = !strcmp(method, "gelsd");
+    const int64_t m = A->sizes[A->ndim - 2], n = A->sizes[A->ndim - 1];
+    const double precision = real_of(A) == TD_F32 ? 0x1p-23 : 0x1p-52;
+    td_scalar finite, same = td_bool(true);
+    if (!takes(A) || !takes(B))
+        return left_to_cpu();
+    if (!A->numel)
+        return td_zero_(out0) || td_zero_(out1) || td_zero_(out2) ? -1 : 0;
+    TD_AUTO td_tensor *are = td_isfinite(A), *all = are ? td_all_all(are) : NULL;
+    if (!all || td_tensor_item(all, &finite))
+        return -1;
+    if (!td_scalar_bool(finite))
+        return left_to_cpu();
+    if (!strcmp(method, "gels"))
+        return solve_full_rank(A, B, out0) || td_fill_scalar_(out1, td_int(m < n ? m : n)) || td_zero_(out2) ? -1 : 0;
+    if (values && (rcond <= 0 || rcond >= 1))
+        rcond = precision / 2;
+    td_tensor *of[3];
+    if (td_linalg_svd(of, A, false, NULL))
+        return -1;
+    TD_AUTO td_tensor *u = of[0], *s = of[1], *vh = of[2], *counted = above(s, rcond), *rank = counted ? td_sum_dim(counted, 1, (int64_t[]){-1}, false) : NULL;
+    if (rank && !values) {
+        TD_AUTO td_tensor *nonzero = above(s, precision * (double)(m > n ? m : n)), *alike = nonzero ? td_eq(counted, nonzero) : NULL, *each = alike ? td_all_all(alike) : NULL;
+        if (!each || td_tensor_item(each, &same))
+            return -1;
+    }
+    if (!td_scalar_bool(same))
+        return left_to_cpu();
+    TD_AUTO td_tensor *inverse = rank ? td_reciprocal(s) : NULL, *zero = td_wrapped_number(td_int(0)), *by = inverse && zero ? td_where(counted, inverse, zero) : NULL;
+    TD_AUTO td_tensor *column = by ? td_unsqueeze(by, -1) : NULL, *uh = td_adjoint(u), *v = td_adjoint(vh);
+    TD_AUTO td_tensor *shares = column && uh ? td_matmul(uh, B) : NULL, *scaled = shares ? td_mul(shares, column) : NULL;
+    TD_AUTO td_tensor *x = scaled && v ? td_matmul(v, scaled) : NULL;
+    return !x || td_copy_elements(out0, x) || td_copy_elements(out1, rank) || (values ? td_copy_elements(out2, s) : td_zero_(out2)) ? -1 : 0;
+}
+
 /* Wide matrices by their transposes, whose U is V. */
 int td_on_device__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, const char *driver, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {

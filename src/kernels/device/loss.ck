@@ -21,8 +21,6 @@ typedef struct loss_values {
 #define LOSS_NO_TOTAL 2
 
 #ifndef TD_HOST
-#define PLUS(a, b) ((a) + (b))
-#define LEAST(a, b) ((a) < (b) ? (a) : (b))
 #define WEIGHT(c) (v.weight ? (C_C)W_LOAD(AT(const W, weight)[c]) : (C_C)1)
 #define NAN_OF_C (((C_C)0) / ((C_C)0))
 #define IS_CLASS(t) ((t) >= 0 && (t) < v.classes)
@@ -269,7 +267,7 @@ KERNEL loss_margin_backward(BUFFER(grad), BUFFER(x), BUFFER(target), BUFFER(weig
     for (int64_t k_ = LANE; k_ < v.classes; k_ += LANES)                                \
         if (labels[k_] < 0 && k_ < n)                                                   \
             n = k_;                                                                     \
-    GROUP_FOLD(int64_t, counts, n, LEAST)
+    GROUP_FOLD(int64_t, counts, n, LOWER)
 
 KERNEL loss_labels(BUFFER(x), BUFFER(target), BUFFER(is), BUFFER(pairs), BUFFER(y), BUFFER(late), VALUES(loss_values, v))
 {

@@ -25,7 +25,6 @@ typedef struct norm_values {
 #ifndef TD_HOST
 PACK_TYPE(A, pack_of_a);
 PACK_TYPE(W, pack_of_w);
-#define PLUS(a, b) ((a) + (b))
 typedef struct two { C_C g, gx; } two;
 static two both(two a, two b)
 {

@@ -22,6 +22,19 @@ static int64_t widest(const td_picking *p, const pick_values *v, int64_t size)
     return lines || wide < size ? wide : size;
 }
 
+/* Products of complex numbers. */
+static int multiply(const td_picking *p, td_launch_of launch, int64_t n)
+{
+    td_tensor *pair[2];
+    TD_AUTO td_tensor *places = td_tensor_new(2, (int64_t[]){2, n}, TD_I64, p->of[0]->device), *to = places ? td_select_int(places, 0, 0) : NULL;
+    launch.kernel = "pick_places", launch.complex = true, launch.buffers[3] = places;
+    if (!to || td_launch(&launch) || td_sort_stable(pair, to, &(bool){true}, 0, false))
+        return -1;
+    TD_AUTO td_tensor *sorted = pair[0], *order = pair[1];
+    launch.kernel = "pick_runs", launch.late = false, launch.buffers[2] = sorted, launch.buffers[3] = order, launch.buffers[4] = places;
+    return td_launch(&launch);
+}
+
 int td_pick_on_device(td_picking *p)
 {
     td_picking_merge(p);
@@ -50,7 +63,7 @@ int td_pick_on_device(td_picking *p)
         .types = {{"A", moved ? td_raw_dtype(wide) : parts ? td_dtype_to_real(p->dtype) : p->dtype}}, .numbers = {{"WHAT", p->what}, {"SIZE", wide}, {"PACK", wide == 16 ? 2 : 1}},
         .buffers = {p->of[0], p->of[1], p->of[2]}, .late = true,
     };
-    return td_launch(&launch);
+    return p->what == TD_PLACE_MUL && td_dtype_is_complex(p->dtype) ? multiply(p, launch, v.n) : td_launch(&launch);
 }
 
 /* The numbers of a contiguous int64 tensor on a device; owned, on the CPU. */

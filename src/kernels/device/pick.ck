@@ -1,7 +1,8 @@
 /* Gather, scatter and what else is a td_picking (ops/index/kernels.h): a work item for each element of the index space, or each pack of what lies
  * side by side.  And what bodies need to know of indices and masks: the range of indices, the positions of true elements.
  *
- * A: elements, of which those that are only moved (WHAT below 2) are integers, PACK of them at once.  WHAT: td_place. */
+ * A: elements, of which those that are only moved (WHAT below 2) are integers, PACK of them at once.  WHAT: td_place; products of complex numbers, which
+ * no atomic operation is wide enough for, are of runs of elements that are sorted by where they go. */
 #include "kernels/device/group.ck"
 
 /* Dimensions from the outermost; strides in bytes, of the index in elements. */
@@ -65,6 +66,33 @@ KERNEL pick(BUFFER(far), BUFFER(near), BUFFER(index), BUFFER(late), VALUES(pick_
                 SET_PACK((GLOBAL pack_of_a *)to[k], x[k]);
     }
 }
+#elif A_COMPLEX
+/* Of each element where it goes and where it is: two rows of offsets in bytes. */
+KERNEL pick_places(BUFFER(far), BUFFER(near), BUFFER(index), BUFFER(places), BUFFER(late), VALUES(pick_values, v))
+{
+    UNPACK(pick_values, v)
+    for (int64_t i = ITEM; i < v.n; i += ITEMS) {
+        GLOBAL char *to, *from;
+        FIND(i, to, from);
+        AT(int64_t, places)[i] = to ? to - AT(char, far) : NOWHERE;
+        AT(int64_t, places)[v.n + i] = from - AT(char, near);
+    }
+}
+
+KERNEL pick_runs(BUFFER(far), BUFFER(near), BUFFER(sorted), BUFFER(order), BUFFER(places), VALUES(pick_values, v))
+{
+    UNPACK(pick_values, v)
+    for (int64_t i = ITEM; i < v.n; i += ITEMS) {
+        const int64_t at = AT(const int64_t, sorted)[i];
+        if (at == NOWHERE || (i && AT(const int64_t, sorted)[i - 1] == at))
+            continue;
+        GLOBAL A *to = (GLOBAL A *)(AT(char, far) + at);
+        A product = *to;
+        for (int64_t j = i; j < v.n && AT(const int64_t, sorted)[j] == at; j++)
+            product = A_MUL(product, *(GLOBAL const A *)(AT(char, near) + AT(const int64_t, places)[v.n + AT(const int64_t, order)[j]]));
+        *to = product;
+    }
+}
 #else
 /* What an element becomes, as it is stored. */
 static A joined(A stored, A placed)
@@ -124,8 +152,6 @@ KERNEL pick(BUFFER(far), BUFFER(near), BUFFER(index), BUFFER(late), VALUES(pick_
 #else
 
 /* The lowest and the highest index that each group has seen. */
-#define LOWER(a, b) ((a) < (b) ? (a) : (b))
-#define HIGHER(a, b) ((a) > (b) ? (a) : (b))
 KERNEL index_bounds(BUFFER(index), BUFFER(bounds), VALUES(index_values, v))
 {
     UNPACK(index_values, v)
@@ -155,7 +181,6 @@ KERNEL index_fold(BUFFER(offsets), BUFFER(index), BUFFER(late), VALUES(index_val
     }
 }
 
-#define PLUS(a, b) ((a) + (b))
 KERNEL count_true(BUFFER(mask), BUFFER(counts), VALUES(mask_values, v))
 {
     UNPACK(mask_values, v)
@@ -182,14 +207,7 @@ KERNEL true_positions(BUFFER(mask), BUFFER(starts), BUFFER(positions), VALUES(ma
         for (int64_t first = start; first < end; first += LANES) {
             const int64_t i = first + LANE;
             const int is = i < end && AT(const uint8_t, mask)[i] != 0;
-            room[LANE] = is;
-            BARRIER;
-            for (int step = 1; step < LANES; step *= 2) {
-                const int before = LANE >= step ? room[LANE - step] : 0;
-                BARRIER;
-                room[LANE] += before;
-                BARRIER;
-            }
+            GROUP_SCAN(int, room, is, PLUS);
             if (is)
                 AT(int64_t, positions)[next + room[LANE] - 1] = i;
             next += room[LANES - 1];

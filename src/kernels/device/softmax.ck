@@ -19,8 +19,6 @@ PACK_TYPE(R, pack_of_r);
 #define BEGIN                                                                                           \
     const int64_t at = first + OWN_TEAM, packs = at < v.lines ? v.n / PACK : 0, outer = divided(at, v.inner); \
     const int64_t start = (outer * v.n - outer) * v.inner + at;
-#define PLUS(a, b)   ((a) + (b))
-#define LARGER(a, b) ((a) > (b) ? (a) : (b))
 #if LOG
 #define LOG_OF(x) B_log(x)
 #else
@@ -71,8 +69,8 @@ KERNEL softmax(BUFFER(x), BUFFER(y), VALUES(softmax_values, v))
         }
         EACH_PACK(k, i, packs)
             EACH_OF_PACK(j)
-                most = LARGER(held[k * PACK + j], most);
-        TEAM_FOLD(room, most, LARGER);
+                most = HIGHER(held[k * PACK + j], most);
+        TEAM_FOLD(room, most, HIGHER);
         EACH_PACK(k, i, packs)
             EACH_OF_PACK(j) {
                 const B_C e = B_exp(held[k * PACK + j] - most);

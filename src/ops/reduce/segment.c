@@ -11,36 +11,40 @@
 #include <tede/kernel.h>
 #include "dispatch/outputs.h"
 #include "ops/compose.h"
+#include "ops/reduce/segment.h"
 #include "tensor/checked.h"
+#include "tensor/device.h"
 
-typedef enum { MAX, MEAN, MIN, SUM, PROD } reduction;
-typedef struct plan {
-    reduction how;
-    int       axis;
-    int64_t   outer, n, inner, segments;
-    td_tensor *bounds;       /* int64, [outer, segments + 1]: where the segments begin and end */
-} plan;
-
-/* The names stand in the order of `reduction`. */
-static int find_reduction(reduction *how, const char *reduce)
+/* The names stand in the order of td_segment_reduction. */
+static int find_reduction(td_segment_reduction *how, const char *reduce)
 {
     static const char *const names[] = {"max", "mean", "min", "sum", "prod"};
     for (int k = 0; k < 5; k++)
         if (!strcmp(names[k], reduce)) {
-            *how = (reduction)k;
+            *how = (td_segment_reduction)k;
             return 0;
         }
     return td_error(TD_E_RUNTIME, "unsupported reduction given! %s", reduce);
 }
 
+/* What an empty segment gives: `initial`, or the operation's neutral element; but NaN for a mean without `initial`. */
+static double start_of(td_segment_reduction how, const td_scalar *initial)
+{
+    if (initial)
+        return td_scalar_double(*initial);
+    return how == TD_SEGMENTS_MAX ? -INFINITY : how == TD_SEGMENTS_MIN ? INFINITY : how == TD_SEGMENTS_PROD ? 1 : 0;
+}
+
 /* Fill in a plan, whose bounds the caller releases, also after a failure. Bounds are checked to rise and to lie within the
  * data, lengths summed without overflow, so the loops read nothing outside; `unsafe` only waives that lengths add up to the
- * whole dimension. On meta there are no bounds to look at, and p->bounds stays NULL. */
-static int make_plan(plan *p, td_tensor *data, const char *reduce, td_tensor *lengths, td_tensor *offsets, int64_t axis, bool unsafe)
+ * whole dimension. On meta there are no bounds to look at, and p->bounds stays NULL; on devices they are looked at here. */
+static int make_plan(td_segments *p, td_tensor *data, const char *reduce, td_tensor *lengths, td_tensor *offsets, int64_t axis, bool unsafe,
+                     const td_scalar *initial)
 {
     p->bounds = NULL;
     if (find_reduction(&p->how, reduce))
         return -1;
+    p->first = start_of(p->how, initial), p->given = initial != NULL;
     int a = td_wrap_dim(axis, data->ndim);
     if (a < 0)
         return -1;
@@ -67,12 +71,12 @@ static int make_plan(plan *p, td_tensor *data, const char *reduce, td_tensor *le
         return td_error(TD_E_RUNTIME, "segment_reduce(): offsets must have at least one element along axis");
     if (data->device.type == TD_META)
         return 0;
-    TD_AUTO td_tensor *numbers = td_as_contiguous(given, TD_I64);
-    p->bounds = td_tensor_new(2, (int64_t[]){p->outer, p->segments + 1}, TD_I64, data->device);
-    if (!numbers || !p->bounds)
+    TD_AUTO td_tensor *there = td_as_contiguous(given, TD_I64), *numbers = td_on_host(there);
+    TD_AUTO td_tensor *bounds = td_tensor_new(2, (int64_t[]){p->outer, p->segments + 1}, TD_I64, (td_device){TD_CPU, -1});
+    if (!numbers || !bounds)
         return -1;
     const int64_t *from = (const int64_t *)numbers->data;
-    int64_t *to = (int64_t *)p->bounds->data;
+    int64_t *to = (int64_t *)bounds->data;
     for (int64_t o = 0; o < p->outer; o++, from += given->sizes[a], to += p->segments + 1) {
         to[0] = by_offsets ? from[0] : 0;
         for (int64_t s = 0; s < p->segments; s++) {
@@ -86,14 +90,8 @@ static int make_plan(plan *p, td_tensor *data, const char *reduce, td_tensor *le
             if (to[s] < (s ? to[s - 1] : 0) || to[s] > p->n)
                 return td_error(TD_E_RUNTIME, "segment_reduce(): %s reach beyond the data", name);
     }
-    return 0;
-}
-/* What an empty segment gives: `initial`, or the operation's neutral element; but NaN for a mean without `initial`. */
-static double start_of(reduction how, const td_scalar *initial)
-{
-    if (initial)
-        return td_scalar_double(*initial);
-    return how == MAX ? -INFINITY : how == MIN ? INFINITY : how == PROD ? 1 : 0;
+    p->bounds = td_to_device(bounds, data->device, TD_I64, false, false, TD_MEMORY_FORMAT_NONE);
+    return p->bounds ? 0 : -1;
 }
 
 /* A NaN in a segment is its maximum and minimum, as in max() and min(). */
@@ -104,8 +102,8 @@ td_tensor *td_op_segment_reduce(td_tensor *data, const char *reduce, td_tensor *
         return td_fail(TD_E_RUNTIME, "segment_reduce(): indices based reduction is not supported yet.");
     if (!td_is_floating(data))
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"_segment_reduce_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)data->dtype));
-    plan p;
-    int failed = make_plan(&p, data, reduce, lengths, offsets, axis, unsafe);
+    td_segments p;
+    int failed = make_plan(&p, data, reduce, lengths, offsets, axis, unsafe, initial);
     TD_AUTO td_tensor *bounds = p.bounds;
     if (failed)
         return NULL;
@@ -114,6 +112,10 @@ td_tensor *td_op_segment_reduce(td_tensor *data, const char *reduce, td_tensor *
     sizes[p.axis] = p.segments;
     if (data->device.type == TD_META)
         return td_tensor_new(data->ndim, sizes, (td_dtype)data->dtype, data->device);
+    if (td_is_outside(data->device)) {
+        TD_AUTO td_tensor *there = td_tensor_new(data->ndim, sizes, (td_dtype)data->dtype, data->device);
+        return there && !td_segment_reduce_on_device(&p, data, there) ? td_tensor_retain(there) : NULL;
+    }
     TD_AUTO td_tensor *x = td_as_contiguous(data, TD_F64);
     TD_AUTO td_tensor *out = td_tensor_new(data->ndim, sizes, TD_F64, data->device);
     if (!x || !out)
@@ -125,17 +127,17 @@ td_tensor *td_op_segment_reduce(td_tensor *data, const char *reduce, td_tensor *
             const int64_t *b = (const int64_t *)bounds->data + o * (p.segments + 1) + s;
             int64_t length = b[1] - b[0];
             for (int64_t i = 0; i < p.inner; i++) {
-                double r = start_of(p.how, initial);
+                double r = p.first;
                 for (int64_t k = b[0]; k < b[1]; k++) {
                     double v = from[(o * p.n + k) * p.inner + i];
                     switch (p.how) {
-                    case MAX: r = isnan(v) ? v : v > r ? v : r; break;
-                    case MIN: r = isnan(v) ? v : v < r ? v : r; break;
-                    case PROD: r *= v; break;
+                    case TD_SEGMENTS_MAX: r = isnan(v) ? v : v > r ? v : r; break;
+                    case TD_SEGMENTS_MIN: r = isnan(v) ? v : v < r ? v : r; break;
+                    case TD_SEGMENTS_PROD: r *= v; break;
                     default: r += v;
                     }
                 }
-                if (p.how == MEAN)
+                if (p.how == TD_SEGMENTS_MEAN)
                     r = length ? r / (double)length : initial ? r : NAN;
                 to[(o * p.segments + s) * p.inner + i] = r;
             }
@@ -149,8 +151,8 @@ td_tensor *td_op_segment_reduce(td_tensor *data, const char *reduce, td_tensor *
 td_tensor *td_op__segment_reduce_backward(td_tensor *grad, td_tensor *output, td_tensor *data, const char *reduce, td_tensor *lengths, td_tensor *offsets,
                                           int64_t axis, const td_scalar *initial)
 {
-    plan p;
-    int failed = make_plan(&p, data, reduce, lengths, offsets, axis, true);
+    td_segments p;
+    int failed = make_plan(&p, data, reduce, lengths, offsets, axis, true, initial);
     TD_AUTO td_tensor *bounds = p.bounds;
     if (failed)
         return NULL;
@@ -161,6 +163,10 @@ td_tensor *td_op__segment_reduce_backward(td_tensor *grad, td_tensor *output, td
     }
     if (data->device.type == TD_META)
         return td_tensor_new(data->ndim, data->sizes, (td_dtype)data->dtype, data->device);
+    if (td_is_outside(data->device)) {
+        TD_AUTO td_tensor *there = td_zeros(data->ndim, data->sizes, (td_dtype)data->dtype, data->device);
+        return there && !td_segment_slopes_on_device(&p, grad, output, data, there) ? td_tensor_retain(there) : NULL;
+    }
     TD_AUTO td_tensor *g = td_as_contiguous(grad, TD_F64);
     TD_AUTO td_tensor *y = td_as_contiguous(output, TD_F64);
     TD_AUTO td_tensor *x = td_as_contiguous(data, TD_F64);
@@ -168,7 +174,7 @@ td_tensor *td_op__segment_reduce_backward(td_tensor *grad, td_tensor *output, td
     if (!g || !y || !x || !out)
         return NULL;
     const double *from = (const double *)x->data;
-    double *to = (double *)out->data, first = start_of(p.how, initial);
+    double *to = (double *)out->data;
     for (int64_t o = 0; o < p.outer; o++)
         for (int64_t s = 0; s < p.segments; s++) {
             const int64_t *b = (const int64_t *)bounds->data + o * (p.segments + 1) + s;
@@ -178,17 +184,17 @@ td_tensor *td_op__segment_reduce_backward(td_tensor *grad, td_tensor *output, td
                 for (int64_t k = b[0]; k < b[1]; k++) {
                     int64_t place = (o * p.n + k) * p.inner + i;
                     double v = from[place];
-                    if (p.how == MAX || p.how == MIN) {
+                    if (p.how == TD_SEGMENTS_MAX || p.how == TD_SEGMENTS_MIN) {
                         bool chosen = isnan(v) || v == result;
                         to[place] = chosen ? gradient : 0;
                         ties += chosen;
-                    } else if (p.how == PROD && (v == 0 || isnan(v))) {      /* the product of the others */
-                        double others = first;
+                    } else if (p.how == TD_SEGMENTS_PROD && (v == 0 || isnan(v))) {      /* the product of the others */
+                        double others = p.first;
                         for (int64_t j = b[0]; j < b[1]; j++)
                             others *= j == k ? 1 : from[(o * p.n + j) * p.inner + i];
                         to[place] = gradient * others;
                     } else {
-                        to[place] = p.how == PROD ? gradient * result / v : p.how == MEAN ? gradient / (double)(b[1] - b[0]) : gradient;
+                        to[place] = p.how == TD_SEGMENTS_PROD ? gradient * result / v : p.how == TD_SEGMENTS_MEAN ? gradient / (double)(b[1] - b[0]) : gradient;
                     }
                 }
                 for (int64_t k = b[0]; k < b[1] && ties > 1; k++)

@@ -44,6 +44,42 @@ def test_square_matrices(agrees, shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (2, 3, 6, 4), (2, 4, 6), (2, 0, 3), (3, 0)], ids=str)
+def test_least_squares(agrees, device, shape, dtype):
+    a, b = matrices(*shape, dtype=dtype), tede.randn(*shape[:-1], 2, dtype=dtype, requires_grad=True)
+    for driver in ("gels", "gelsy", "gelsd", "gelss"):
+        grad = a.clone().requires_grad_(a.numel() > 0)
+        agrees(lambda a, b: tuple(linalg.lstsq(a, b, driver=driver))[:1], grad, b, **near(dtype))
+        agrees(lambda a, b: tuple(linalg.lstsq(a, b, driver=driver)), a, b.detach(), **near(dtype))
+        if driver != "gels" and a.numel():
+            a[..., 1] = 2 * a[..., 0]           # of a lower rank
+            agrees(lambda a, b: tuple(linalg.lstsq(a, b, driver=driver)), a, b.detach(), **near(dtype))
+            if driver != "gelsy":
+                agrees(lambda a, b: tuple(linalg.lstsq(a, b, rcond=0.5, driver=driver)), a, b.detach(), **near(dtype))
+            a = matrices(*shape, dtype=dtype)
+    if a.numel():
+        for call in (linalg.pinv, linalg.matrix_rank):
+            agrees(lambda a: call(a, rtol=tede.tensor(0.01, device=a.device)), a, **near(dtype))
+        with pytest.raises(RuntimeError, match="non-finite"):
+            linalg.lstsq((a * float("nan")).to(device), b.detach().to(device), driver="gelsd")
+        if shape[-1] <= shape[-2]:
+            a[..., 0] = 0
+            with pytest.raises(RuntimeError, match="full rank"):
+                linalg.lstsq(a.to(device), b.detach().to(device), driver="gels")
+
+
+def test_least_squares_of_a_rank_that_is_asked_for(agrees):
+    x = tede.tensor([[3.0, 1.0, 0.0], [0.0, 2.0, 1.0], [0.0, 0.0, 1.0]])
+    agrees(lambda a, b: tuple(linalg.lstsq(a, b, rcond=0.6, driver="gelsy"))[::2], x, tede.ones(3, 1), fallbacks=True)
+    agrees(lambda a, b: tuple(linalg.lstsq(a, b, rcond=0.6, driver="gelsd")), x, tede.ones(3, 1))
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_exponentials_of_matrices(agrees, dtype):
+    agrees(linalg.matrix_exp, (tede.randn(2, 5, 5, dtype=dtype) * 2).requires_grad_(), rtol=near(dtype)["rtol"], atol=20 * near(dtype)["atol"])
+
+
+@pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("upper", [True, False])
 def test_triangles(agrees, upper, left, dtype):

@@ -31,6 +31,21 @@ def test_what_meets_at_an_element_is_joined(agrees, dtype):
                x, src, i)
 
 
+@pytest.mark.parametrize("dtype", [tede.complex64, tede.complex128])
+@pytest.mark.filterwarnings("ignore:index_reduce")
+def test_complex_products_meet_at_an_element(agrees, device, dtype):
+    x, s, i = tede.randn(6, 5, dtype=dtype), tede.randn(40, 5, dtype=dtype), tede.randint(0, 5, (40, 5))
+    for how in ("prod", "mean"):
+        for own in (True, False):
+            agrees(lambda x, s, i: [x.scatter_reduce(0, i, s, how, include_self=own), x.index_reduce(0, i[:, 0], s, how, include_self=own)], x, s, i)
+    agrees(lambda x, s, i: x.t().index_reduce(1, i[:, 0], s.t(), "prod"), x, s, i)
+    y = x.detach().to(device)
+    y.index_reduce_(0, tede.tensor([1, 6], device=device), x[:2].to(device), "prod")
+    with pytest.raises(IndexError, match="out of"):
+        y.cpu()
+    assert tede.equal(y.cpu()[2:], x.detach()[2:]) and y.cpu()[1] not in x
+
+
 def test_gradients(agrees):
     x, i, m = tede.randn(6, 5, requires_grad=True), tede.randint(0, 6, (9,)), tede.rand(6, 5) > 0.5
     agrees(lambda x, i: [x[i], x.index_select(0, i), x.gather(0, i[:, None].expand(9, 5)), x.take(i)], x, i)

@@ -155,6 +155,22 @@ def test_corrections_and_nothing(agrees):
     agrees(lambda x: (tede.sum(x, 1), tede.mean(x, 1), tede.prod(x, 1), tede.logsumexp(x, 1)), tede.randn(4, 0))
 
 
+@pytest.mark.parametrize("dtype", [tede.float32, tede.float64, tede.bfloat16])
+@pytest.mark.parametrize("how", ["max", "mean", "min", "sum", "prod"])
+def test_segments(agrees, device, how, dtype):
+    x = tede.randn(3, 8, 5).to(dtype)
+    x[1, 2, 3], x[0, :2, 0], x[2, 4] = math.nan, 0, x[2, 5]
+    lengths = tede.tensor([[2, 0, 3, 3], [8, 0, 0, 0], [1, 1, 1, 5]])
+    for initial in (None, 0.5):
+        agrees(lambda x, n: tede.segment_reduce(x, how, lengths=n, axis=1, initial=initial), x.clone().requires_grad_(), lengths,
+               **(close if dtype != tede.bfloat16 else {"rtol": 0.02}))
+        agrees(lambda x, n: tede.segment_reduce(x, how, offsets=n, initial=initial), x[:, 0].t().contiguous().t(), tede.tensor([0, 1, 1, 2]))
+    agrees(lambda x, n: tede.segment_reduce(x, how, lengths=n, unsafe=True), x[0, 0].clone().requires_grad_(), tede.tensor([1, 2]))
+    for bad, words in (([9, -1], "negative"), ([1, 2], "to sum to data.size")):
+        with pytest.raises(RuntimeError, match=words):
+            tede.segment_reduce(x[0].to(device), how, lengths=tede.tensor(bad, device=device))
+
+
 def test_out_and_numbers(agrees):
     x = tede.randn(4, 50, 6)
     agrees(lambda x: tede.sum(x, 1, out=tede.empty(6, 4, device=x.device).t()), x, **close)
