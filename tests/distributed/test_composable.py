@@ -107,3 +107,34 @@ def test_plans_of_chunks(library):
     item = lambda name: helpers._create_write_item_for_tensor(name, lib.ones(4))
     once = importlib.import_module(base + "._dedup_tensors").dedup_tensors([plan([item("shared"), item("first")]), plan([item("shared"), item("second")])])
     assert [[i.index.fqn for i in p.items] for p in once] == [["shared", "first"], ["second"]]
+
+
+def test_a_module_is_computed_again(library):
+    lib = importlib.import_module(library)
+    checkpoint = importlib.import_module(f"{library}.distributed._composable").checkpoint
+    count = []
+
+    class Noisy(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = lib.nn.Parameter(lib.ones(3))
+
+        def forward(self, x, *, by=1.0):
+            count.append(1)
+            return (x * self.weight * lib.rand(3) * by).sin()
+    net, x = Noisy(), lib.ones(2, 3, requires_grad=True)
+    lib.manual_seed(0)
+    net(x, by=2.0).sum().backward()
+    wanted = net.weight.grad.clone()
+    net.zero_grad()
+    assert checkpoint(net) is net and list(net.state_dict()) == ["weight"]
+    lib.manual_seed(0)
+    net(x, by=2.0).sum().backward()
+    assert len(count) == 3 and lib.equal(net.weight.grad, wanted)
+    with pytest.raises(AssertionError, match="can only be applied to a module once"):
+        checkpoint(net)
+    with pytest.raises(ValueError, match="Unexpected keyword arguments: other"):
+        checkpoint(Noisy(), other=1)
+    with pytest.raises(TypeError):
+        net(x, of=2)                                # an error in forward ends what it has begun
+    assert checkpoint.state(net)._ac_generator is None

@@ -75,3 +75,21 @@ def test_a_scheme_of_ones_own(module):
     assert next(module.rendezvous(f"{name}://x", 2, 3, a=1)) == (None, f"{name}://x?rank=2&world_size=3", {"a": 1})
     with pytest.raises(RuntimeError, match="already registered"):
         module.register_rendezvous_handler(name, None)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_launchers_change_a_state_that_they_have_seen(library, tmp_path):
+    D, place = import_module(f"{library}.distributed"), import_module(f"{library}.distributed.elastic.rendezvous.c10d_rendezvous_backend")
+    errors = import_module(f"{library}.distributed.elastic.rendezvous")
+    for store in D.HashStore(), D.FileStore(str(tmp_path / "store")):
+        backend = place.C10dRendezvousBackend(store, "run")
+        assert backend.get_state() is None
+        state, first, mine = backend.set_state(b"one")
+        assert (state, mine) == (b"one", True) and backend.get_state() == (b"one", first)
+        state, second, mine = backend.set_state(b"two", first)
+        assert (state, mine) == (b"two", True) and second != first
+        for token in None, first, "no token":
+            assert backend.set_state(b"three", token) == (b"two", second, False)
+        store.set("torch.rendezvous.run", "non_base64")
+        with pytest.raises(errors.RendezvousStateError):
+            backend.get_state()

@@ -35,8 +35,8 @@ def parse_rendezvous_endpoint(endpoint, default_port):
         host, port = (host, port) if colon else (endpoint, None)
     number = default_port if port is None else _try_parse_port(port)
     if number is None or number > 0xFFFF:
-        raise ValueError(f"The port number of the rendezvous endpoint '{endpoint}' must be an integer between 0 and 65535.")
-    host = re.sub(r"^\[(.*)\]$", r"\1", host.strip())
+        raise ValueError(f"The port number of the rendezvous endpoint '{endpoint}' must be an integer between 0 and 65536.")
+    host = re.sub(r"^\[(.*)\]$", r"\1", host)
     if not host or not re.fullmatch(r"[\w\.:-]+", host):
         raise ValueError(f"The hostname of the rendezvous endpoint '{endpoint}' must be a dot-separated list of labels, an IPv4 address, or an IPv6 address.")
     return host, number
@@ -59,7 +59,7 @@ def _matches_machine_hostname(host):
     except ValueError:
         pass
     here = socket.gethostname()
-    return host in (here, socket.getfqdn()) or bool(_addresses(host) & (_addresses(here) | _addresses(socket.getfqdn())))
+    return host in (here, socket.getfqdn()) or bool(_addresses(host) & _addresses(here))
 
 
 def _delay(seconds):
