@@ -578,12 +578,17 @@ class Pair:
             self.bind(found[1], *(space[found[1]] for space in self.spaces))
         if theirs is not None:
             written = set(re.findall(r'\bv\d+', line.partition('out=')[2]))       # they may have another shape by now
-            self.pool[:] = [name for name in self.pool if name.partition('[')[0] not in written]
+            written = {id(eval(name, self.spaces[0])) for name in self.pool if name.partition('[')[0] in written}
+            self.pool[:] = [name for name in self.pool if id(eval(name, self.spaces[0])) not in written]
         self.compare(theirs is None and not overwritten)
         return theirs is None
 
     def overwrites_operand(self, line):
         """Whether a line writes to memory that it reads through another operand: what comes of that is nobody's promise."""
+        assigned = re.match(r'(v\d+(?:\[\d+\])?)(\[.*\])? (\S+=|=) (.*)', line)
+        if assigned and (assigned[2] or assigned[3] != '='):        # x -= y, x[...] = y; x -= x is every element for itself
+            read = re.findall(r'\bv\d+(?:\[\d+\])?', assigned[4])
+            return any(shares(assigned[1], name, self.spaces) and (assigned[2] or not self.same_place(assigned[1], name)) for name in read)
         line = re.sub(r'^(with .*?: )?v\d+(\[\d+\])? = ', '', line)
         before, out, after = line.partition('out=')
         if out:
@@ -594,6 +599,10 @@ class Pair:
         read = re.findall(r'\bv\d+(?:\[\d+\])?', before)
         return any(isinstance(eval(a, self.spaces[0]), self.torch.Tensor) and isinstance(eval(b, self.spaces[0]), self.torch.Tensor)
                    and shares(a, b, self.spaces) for a in written for b in read if {a.partition('[')[0], b.partition('[')[0]} <= set(self.spaces[0]))
+
+    def same_place(self, one, other):
+        a, b = (eval(name, self.spaces[0]) for name in (one, other))
+        return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride()
 
     def takes_expanded(self, line):
         """Whether elements of an operand may share memory."""

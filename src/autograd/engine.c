@@ -286,16 +286,19 @@ static td_tensor *root_gradient(const request *r, int i)
 
 static int seed(td_task *task, const request *r)
 {
+    static const char nowhere[] = "element %d of tensors does not require grad and does not have a grad_fn";
     for (int i = 0; i < r->n; i++) {
         td_tensor *root = r->roots[i];
         td_edge edge;
         if (!root || root == TD_NONE || !td_requires_grad(root))
-            return td_error_code() != TD_OK && !root ? -1 :
-                   td_error(TD_E_RUNTIME, "element %d of tensors does not require grad and does not have a grad_fn", i);
+            return td_error_code() != TD_OK && !root ? -1 : td_error(TD_E_RUNTIME, nowhere, i);
         td_tensor *grad = root_gradient(r, i);
         if (!grad)
             return -1;
-        uint32_t entry = td_gradient_edge(root, &edge) == 0 ? td_task_add(task, edge.node) : UINT32_MAX;
+        int found = td_gradient_edge(root, &edge);
+        if (found == 0 && !edge.node)
+            found = td_error(TD_E_RUNTIME, nowhere, i);
+        uint32_t entry = found == 0 ? td_task_add(task, edge.node) : UINT32_MAX;
         if (entry != UINT32_MAX && deliver(task, NULL, i, &edge, &task->entries[entry], grad) != 0)
             entry = UINT32_MAX;
         else if (entry == UINT32_MAX)

@@ -88,7 +88,8 @@ bool td_is_leaf(td_tensor *x)
     return !node || node->type->flags & TD_NODE_ACCUMULATES;
 }
 
-/* Where x's gradient goes; the reference is the caller's. Empty, without an error, where x requires none. */
+/* Where x's gradient goes; the reference is the caller's. Empty, without an error, where x requires none, and of a view that was made
+ * of a leaf while gradients were off: what is computed from it has a history, which ends there, as in PyTorch. */
 int td_gradient_edge(td_tensor *x, td_edge *edge)
 {
     td_node *node;
@@ -98,7 +99,7 @@ int td_gradient_edge(td_tensor *x, td_edge *edge)
     if (node) {
         edge->node = td_node_retain(node);
         edge->input = x->autograd->output;
-    } else if (td_requires_grad(x))
+    } else if (x->flags & TD_FLAG_REQUIRES_GRAD)
         edge->node = td_accumulator(x);
     else
         return 0;

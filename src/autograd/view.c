@@ -73,6 +73,13 @@ static int as_strided_backward(td_node *node, td_tensor *const *grads, td_tensor
 {
     const geometry *g = node->state;
     int64_t itemsize = td_itemsizes[g->dtype];
+    if (!grads[0]->numel) {     /* zeros, which depend on nothing */
+        int64_t strides[TD_MAX_DIMS];
+        if (td_contiguous_strides(g->base_ndim, base_sizes(g), strides) < 0)
+            return -1;
+        results[0] = td_need_zeros_beside(grads[0], g->base_ndim, base_sizes(g), strides);
+        return results[0] ? 0 : -1;
+    }
     results[0] = td_need_as_strided_backward(grads[0], g->base_ndim, base_sizes(g), base_strides(g), g->ndim, view_sizes(g),
                                              view_strides(g), g->offset / itemsize);
     return results[0] ? 0 : -1;

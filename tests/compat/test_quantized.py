@@ -249,7 +249,7 @@ def test_the_range_that_loses_least(bits):
     x = numbers(64)
     mine, theirs = tede.choose_qparams_optimized(here(x), 64, 200, .16, bits), torch.choose_qparams_optimized(x, 64, 200, .16, bits)
     for a, b in zip(mine, theirs):
-        assert a.item() == pytest.approx(b.item(), abs=.03)
+        assert a.shape == b.shape == (1,) and a.item() == pytest.approx(b.item(), abs=.03)
     low, high = x.min().half().float(), x.max()
 
     def loss(low, high):
@@ -259,6 +259,11 @@ def test_the_range_that_loses_least(bits):
     assert loss(found[1].half().float(), found[0]) <= loss(low, high)
     assert tede._choose_qparams_per_tensor(here(x), True) == pytest.approx(torch._choose_qparams_per_tensor(x, True))
     assert tede._saturate_weight_to_fp16(tede.tensor([1e6, -1e6])).tolist() == [65504, -65504]
+    for wrong, said in (((here(x), 65, 200, .16, bits), "numel is out of the bound"), ((here(x), -1, 200, .16, bits), "numel is out of the bound"),
+                        ((here(x), 64, -2, 2., bits), "n_bins"), ((here(x), 64, 200, .16, 0), "bit_width"),
+                        ((here(x).double(), 64, 200, .16, bits), "expected scalar type Float")):
+        with pytest.raises(RuntimeError, match=said):
+            tede.choose_qparams_optimized(*wrong)
 
 
 def test_sums_into_a_tensor():

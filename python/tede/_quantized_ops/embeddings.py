@@ -102,7 +102,13 @@ def choose_qparams_optimized(input, numel, n_bins, ratio, bit_width):
     """(largest, least): the range within a row's own that loses least when it is quantized, rows of a table having float16 scales.
 
     From either end the range is narrowed step by step, where that loses less; the best place at which neither did is taken."""
-    x, top = input.reshape(-1)[:numel].float(), (1 << bit_width) - 1
+    if input.dtype is not _C.float32:
+        raise RuntimeError(f"choose_qparams_optimized: expected scalar type Float but found {input.dtype}")
+    if not 0 < numel <= input.numel():
+        raise RuntimeError(f"choose_qparams_optimized: numel is out of the bound of input tensor: {numel}, of {input.numel()} elements")
+    if n_bins < 1 or not 1 <= bit_width <= 8:
+        raise RuntimeError(f"choose_qparams_optimized: n_bins must be positive and bit_width 1 to 8, but got {n_bins} and {bit_width}")
+    x, top = input.reshape(-1)[:numel], (1 << bit_width) - 1
 
     def loss(least, most):
         least = _C.tensor(least).half().float()
@@ -125,7 +131,7 @@ def choose_qparams_optimized(input, numel, n_bins, ratio, bit_width):
         else:
             high, now = narrower[1], right
     _, low, high = min(found, key=lambda place: place[0]) if found else (0, whole_low, whole_high)
-    return _C.tensor(high), _C.tensor(low)
+    return _C.tensor([high]), _C.tensor([low])
 
 
 def _choose_qparams_per_tensor(input, reduce_range=False):
@@ -143,7 +149,7 @@ def _saturate_weight_to_fp16(weight):
 def _ranges(weight, bins, ratio, bits):
     """The best range of each row."""
     rows = [choose_qparams_optimized(row, row.numel(), bins, ratio, bits) for row in weight.reshape(-1, weight.size(-1))]
-    return functions["stack"]([functions["stack"]([low, high]) for high, low in rows]).reshape(*weight.shape[:-1], 2)
+    return functions["stack"]([functions["cat"]([low, high]) for high, low in rows]).reshape(*weight.shape[:-1], 2)
 
 
 def _tables(bits, name):

@@ -85,8 +85,8 @@ def _require_graph(gradients, kind, strict, create_graph=True):
             raise RuntimeError(_INDEPENDENT[kind].format(i))
 
 
-def _fill(gradients, like, create_graph):
-    return tuple(tede.zeros_like(x, requires_grad=create_graph) if g is None else g for g, x in zip(gradients, like))
+def _fill(gradients, like):
+    return tuple(tede.zeros_like(x) if g is None else g for g, x in zip(gradients, like))
 
 
 def _derive(outputs, inputs, vectors, create_graph):
@@ -125,7 +125,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     with tede.set_grad_enabled(create_graph or tede.is_grad_enabled()):
         result = _derive(outputs, inputs, v, create_graph)
         _require(result, "back", strict)
-        result = _fill(result, inputs, create_graph)
+        result = _fill(result, inputs)
         _require_graph(result, "jacobian", strict, create_graph)
     return _unwrap(_finish(outputs, create_graph), single_out), _unwrap(_finish(result, create_graph), single_in)
 
@@ -145,7 +145,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     with tede.set_grad_enabled(create_graph or tede.is_grad_enabled()):
         result = _derive(first, dummies, v, create_graph)
         _require(result, "back_trick", strict)
-        result = _fill(result, outputs, create_graph)
+        result = _fill(result, outputs)
         _require_graph(result, "jacobian", strict, create_graph)
     return _unwrap(_finish(outputs, create_graph), single_out), _unwrap(_finish(result, create_graph), single_out)
 
@@ -174,7 +174,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     with tede.set_grad_enabled(create_graph or tede.is_grad_enabled()):
         result = _derive(jacobian, inputs, v, create_graph)
         _require(result, "double_back", strict)
-        result = _fill(result, inputs, create_graph)
+        result = _fill(result, inputs)
     return _finish(outputs, create_graph)[0], _unwrap(_finish(result, create_graph), single_in)
 
 
@@ -196,7 +196,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     with tede.set_grad_enabled(create_graph or tede.is_grad_enabled()):
         result = _derive(second, dummies, v, create_graph)
         _require(result, "double_back_trick", strict)
-        result = _fill(result, inputs, create_graph)
+        result = _fill(result, inputs)
     return _finish(outputs, create_graph)[0], _unwrap(_finish(result, create_graph), single_in)
 
 

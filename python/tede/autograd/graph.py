@@ -58,6 +58,8 @@ def get_gradient_edge(tensor):
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node, output = _C._gradient_edge(tensor)
+    if node is None:            # a view that was made of a leaf while gradients were off
+        raise AssertionError("Expected gradient function to be set")
     return GradientEdge(node, output)
 
 

@@ -182,7 +182,7 @@ static td_tensor *contract_all(int count, td_tensor **operands, int n_dims, int 
                                const int64_t *path)
 {
     int step = 0;
-    bool widens = count == 1 && td_dtype_is_integral((td_dtype)operands[0]->dtype);   /* the sum of one operand is int64 */
+    const bool sums = count == 1;       /* what isn't asked for is summed, which copies; of products it has size 1 by then */
     while (count > 1) {
         int64_t i = 0, j = 1;
         if (n_path > 0) {
@@ -216,11 +216,10 @@ static td_tensor *contract_all(int count, td_tensor **operands, int n_dims, int 
         }
         operands[count] = NULL;
     }
-    int64_t rest[MOST], n = 0, size = 1;
+    int64_t rest[MOST], n = 0;
     for (int d = out; d < n_dims; d++)
-        size *= operands[0]->sizes[d], rest[n++] = d;
-    return n == 0 ? td_ref(operands[0]) : size == 1 && !widens ? td_squeeze_dims(operands[0], n, rest)
-        : td_sum_over(operands[0], n, rest, false);
+        rest[n++] = d;
+    return n == 0 ? td_ref(operands[0]) : sums ? td_sum_over(operands[0], n, rest, false) : td_squeeze_dims(operands[0], n, rest);
 }
 
 /* Sizes of all letters must agree (1 is broadcast). */

@@ -72,7 +72,8 @@ td_tensor *td_op_ormqr(td_tensor *self, td_tensor *tau, td_tensor *other, bool l
     /* The product of the transposes: its transpose lies in columns. */
     TD_AUTO td_tensor *transposed = td_transpose_int(factor, -2, -1), *other_transposed = td_transpose_int(other, -2, -1);
     TD_AUTO td_tensor *product = left ? td_matmul(other_transposed, transposed) : td_matmul(transposed, other_transposed);
-    return td_transpose_int(product, -2, -1);
+    TD_AUTO td_tensor *result = td_transpose_int(product, -2, -1);
+    return td_clone(result);        /* as it lies, and no view */
 }
 
 /* ---- LDL^H */

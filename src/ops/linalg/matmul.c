@@ -350,23 +350,25 @@ td_tensor *td_op_addr(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scal
         return td_fail(TD_E_RUNTIME, "addr: Expected 1-D argument vec2, but got %d-D", vec2->ndim);
     if (check_expands(self, 2, (int64_t[]){vec1->sizes[0], vec2->sizes[0]}))
         return NULL;
-    td_dtype result = td_result_type(3, (td_tensor *[]){self, vec1, vec2});
+    /* A number counts as the matrix that it is expanded to. */
+    TD_AUTO td_tensor *matrix = self->ndim ? td_ref(self) : td_unsqueeze(self, 0);
+    td_dtype result = matrix ? td_result_type(3, (td_tensor *[]){matrix, vec1, vec2}) : TD_DTYPE_NONE;
     if (result == TD_DTYPE_NONE || td_check_factor("alpha", alpha, result) || td_check_factor("beta", beta, result))
         return NULL;
     if (result == TD_BOOL)
         alpha = td_int(alpha.i != 0), beta = td_int(beta.i != 0);
-    TD_AUTO td_tensor *product = td_outer(vec1, vec2);
+    /* Factors are of the result's dtype: 2.5 times integers would be float32 beside halves. */
+    TD_AUTO td_tensor *first = td_to(vec1, result), *second = td_to(vec2, result), *summand = td_to(matrix, result);
+    TD_AUTO td_tensor *product = td_outer(first, second);
     TD_AUTO td_tensor *scaled = td_scale(product, alpha);
     bool zero = beta.kind == TD_SCALAR_BOOL ? !beta.i : beta.kind != TD_SCALAR_COMPLEX && td_scalar_double(beta) == 0;
     if (zero) {     /* self isn't read, but its dtype counts */
-        td_dtype dtype = td_promote_types((td_dtype)self->dtype, product ? (td_dtype)product->dtype : TD_F32);
-        TD_AUTO td_tensor *result = td_to_dtype(scaled, dtype, false, false, TD_MEMORY_FORMAT_NONE);
-        if (!result || !td_requires_grad(self) || !td_grad_enabled())
-            return result ? td_ref(result) : NULL;
-        TD_AUTO td_tensor *nothing = td_fill_scalar(self, td_int(0));      /* its gradient is zero, but it has one */
-        return td_add_tensor(result, nothing, td_int(1));
+        if (!scaled || !td_requires_grad(self) || !td_grad_enabled())
+            return scaled ? td_to(scaled, result) : NULL;
+        TD_AUTO td_tensor *nothing = td_fill_scalar(summand, td_int(0));      /* its gradient is zero, but it has one */
+        return td_add_tensor(scaled, nothing, td_int(1));
     }
-    TD_AUTO td_tensor *base = td_scale(self, beta);
+    TD_AUTO td_tensor *base = td_scale(summand, beta);
     TD_AUTO td_tensor *sum = td_add_tensor(base, scaled, td_int(1));
     bool boolean = self->dtype == TD_BOOL && vec1->dtype == TD_BOOL && vec2->dtype == TD_BOOL;
     return boolean ? td_to(sum, TD_BOOL) : td_ref(sum);

@@ -487,6 +487,8 @@ td_tensor *td_op_linalg_matrix_rank_atol_rtol_tensor(td_tensor *A, td_tensor *at
 }
 td_tensor *td_op_linalg_matrix_rank_atol_rtol_float(td_tensor *self, const double *atol, const double *rtol, bool hermitian)
 {
+    if (td_check_matrix("torch.linalg.matrix_rank", self, "input") || (!rtol && td_check_epsilon(self)))
+        return NULL;
     const double none = 0, *relative = !rtol && atol && *atol > 0 ? &none : rtol;        /* beside an absolute bound no other is needed */
     LET(a) = number_tensor(atol, self);
     LET(r) = number_tensor(relative, self);

@@ -288,8 +288,9 @@ td_tensor *td_op_randint_like_tensor(td_tensor *self, td_tensor *high, td_dtype 
                                      td_memory_format memory_format)
 {
     td_scalar top;
-    if (high->numel != 1)
-        return td_fail(TD_E_RUNTIME, "randint_like: high must be a single number, not a tensor of %" PRId64 " elements", high->numel);
+    if (high->ndim || high->device.type != TD_CPU)
+        return td_fail(TD_E_RUNTIME, "randint_like: high must be a scalar tensor and on CPU, not one of %d dimensions on %s", high->ndim,
+                       td_device_str(high->device, (char[32]){0}));
     if (td_tensor_item(high, &top))
         return NULL;
     return td_op_randint_like_low_generator_dtype(self, 0, td_scalar_int(top), NULL, dtype, device, memory_format);

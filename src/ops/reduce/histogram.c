@@ -15,7 +15,7 @@
 
 enum { DIMENSIONS = TD_MAX_DIMS };
 
-/* Halves are counted, though no even edges are made for them. */
+/* Halves are counted, though their range isn't looked for. */
 static int check_dtype(const td_tensor *x, bool halves)
 {
     return x->dtype == TD_F32 || x->dtype == TD_F64 || (halves && td_is_floating(x))
@@ -193,7 +193,7 @@ static int even_edges(td_tensor_list *results, const char *op, td_tensor *self, 
     if (n_range >= 0 && n_range != 2 * n)
         return td_error(TD_E_RUNTIME, "torch.histogramdd: for a %" PRId64 "-dimensional histogram range should have %" PRId64 " elements, but got %" PRId64,
                         n, 2 * n, n_range);
-    if (check_dtype(self, false))
+    if (n_range < 0 && self->numel && check_dtype(self, false))
         return -1;
     TD_AUTO td_tensor *x = n_range < 0 ? spanned(self, n) : td_ref(TD_NONE);
     if (!x || td_tensor_list_new(results, n))

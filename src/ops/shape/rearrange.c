@@ -571,22 +571,19 @@ static td_tensor *clone_as_it_lies(td_tensor *self)
     return copy && td_copy_from_(copy, self, false) == 0 ? td_ref(copy) : NULL;
 }
 
-/* A copy of self's memory from the storage's begin on, seen as self sees it: positions in the storage mean the same. */
+/* A copy of the whole storage, seen as self sees it: positions in the storage mean the same. */
 static td_tensor *clone_with_offset(td_tensor *self)
 {
-    /* One behind the last element, strides being 0 or more: how much of the storage must be copied. */
-    int64_t end = td_tensor_offset(self) + 1;
     bool shared = false;
     for (int d = 0; d < self->ndim; d++) {
         if (self->strides[d] < 0)
             return td_fail(TD_E_RUNTIME, "as_strided_scatter: self has the negative stride %" PRId64 "; pass a contiguous tensor", self->strides[d]);
-        end += (self->sizes[d] - 1) * self->strides[d];
         shared |= self->sizes[d] > 1 && self->strides[d] == 0;
     }
-    if (shared || self->numel == 0)
+    if (shared)
         return td_clone_format(self, TD_CONTIGUOUS_FORMAT);
-    int64_t offset = td_tensor_offset(self);
-    TD_AUTO td_tensor *span = td_as_strided(self, 1, &end, 1, (int64_t[]){1}, (int64_t[]){0});
+    int64_t offset = td_tensor_offset(self), whole = (int64_t)td_storage_nbytes(td_tensor_storage(self)) / td_itemsize(self);
+    TD_AUTO td_tensor *span = td_as_strided(self, 1, &whole, 1, (int64_t[]){1}, (int64_t[]){0});
     TD_AUTO td_tensor *copy = td_clone(span);
     return td_as_strided(copy, self->ndim, self->sizes, self->ndim, self->strides, &offset);
 }

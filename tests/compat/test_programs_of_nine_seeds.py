@@ -1,0 +1,111 @@
+"""What random programs of nine seeds, and of transforms, found, and how PyTorch does it."""
+import pytest
+
+
+def refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_factors_of_addr_are_of_the_result_dtype(lib):
+    half, truth, whole = lib.ones(3, 3, dtype=lib.float16), lib.tensor([True] * 3), lib.tensor([3, 3, 3])
+    assert half.addr(truth, truth, beta=2, alpha=2.5).tolist() == [[4.5] * 3] * 3
+    assert half.addr(whole, truth, alpha=.5).dtype is half.t().addr(truth, truth, beta=.5).dtype is lib.float16
+    assert lib.ones(3, 3, dtype=lib.int32).addr(half[0], half[0], beta=2.5).dtype is lib.float16
+    assert lib.tensor(1., dtype=lib.float64).addr(lib.ones(3), lib.ones(2)).dtype is lib.float64
+    assert half.addr(truth, truth, beta=0, alpha=2.5).dtype is lib.float16
+    big = lib.tensor([2 ** 20], dtype=lib.int32)
+    assert lib.zeros(1, 1, dtype=lib.float64).addr(big, big).tolist() == [[2. ** 40]]
+
+
+def test_a_transform_along_no_dimension_is_another_tensor(lib):
+    x = lib.tensor([1, 2j], requires_grad=True)
+    y = lib.fft.fftn(x, dim=[])
+    assert y is not x and not y.is_leaf and y.data_ptr() != x.data_ptr() and y.tolist() == x.tolist()
+    y.abs().sum().backward()
+    assert x.grad.tolist() == [1, 1j]
+    assert lib.fft.ifftn(x.detach(), dim=[]).data_ptr() != x.data_ptr()
+
+
+def test_randint_like_takes_a_tensor_without_dimensions(lib):
+    refused(lambda: lib.randint_like(lib.ones(3), lib.tensor([2])), RuntimeError, 'high must be a scalar tensor and on CPU')
+    assert lib.randint_like(lib.ones(3), lib.tensor(1)).tolist() == [0, 0, 0]
+
+
+def test_ormqr_is_no_view(lib):
+    y = lib.ormqr(lib.ones(3, 2), lib.ones(2, requires_grad=True), lib.ones(3, 2), True, False)
+    assert not y._is_view() and y.stride() == (1, 3) and y.requires_grad
+    assert not y.detach_().requires_grad
+
+
+def test_as_strided_scatter_reaches_the_whole_storage(lib):
+    x = lib.arange(9.).view(3, 3)
+    assert x[0].as_strided_scatter(lib.zeros(3), [3], [1], 4).tolist() == [0, 1, 2]
+    assert x[1].as_strided_scatter(lib.full((3,), 7.), [3], [1], 3).tolist() == [7, 7, 7] and x[1].tolist() == [3, 4, 5]
+    refused(lambda: x[0].as_strided_scatter(lib.zeros(3), [3], [1], 7), RuntimeError, 'out of bounds')
+
+
+def test_histograms_of_halves_over_a_range(lib):
+    for dtype in lib.bfloat16, lib.float16:
+        x = lib.tensor([2.75, 2.75, -1.], dtype=dtype)
+        assert x.histogram(2, range=[1., 3.])[0].tolist() == [0, 2] and x.histogram(2, range=[1., 3.])[1].dtype is dtype
+        refused(lambda: x.histogram(2), NotImplementedError, '"histogramdd" not implemented for')  # noqa: B023
+        assert lib.histogram(x[:0], 2)[0].tolist() == [0, 0]
+
+
+def test_indices_of_index_reduce_are_looked_at(lib):
+    for reduce in 'mean', 'amin', 'prod':
+        refused(lambda: lib.ones(2, 0).index_reduce(-2, lib.tensor([2, 2]), lib.ones(2, 0), reduce), IndexError, 'out of range')  # noqa: B023
+    assert lib.ones(2, 0).index_reduce(-2, lib.tensor([1, 1]), lib.ones(2, 0), 'mean').shape == (2, 0)
+
+
+def test_einsum_of_one_operand_sums(lib):
+    x = lib.arange(3.).view(3, 1)
+    y = lib.einsum('ij->i', x)
+    assert y.tolist() == [0, 1, 2] and y.data_ptr() != x.data_ptr() and not y._is_view()
+    assert lib.einsum('ij,j->i', x, lib.ones(1)).tolist() == [0, 1, 2]
+    assert lib.einsum('ij->i', x.int()).dtype is lib.int64
+
+
+def test_the_rank_of_no_truth_values(lib):
+    refused(lambda: lib.linalg.matrix_rank(lib.zeros(0, 3, dtype=lib.bool), atol=1e-5), RuntimeError, "doesn't handle types other than")
+    assert lib.linalg.matrix_rank(lib.zeros(0, 3), atol=1e-5).item() == 0
+
+
+def test_lerp_is_stored_in_its_own_dtype_alone(lib):
+    x = lib.ones(2)
+    refused(lambda: lib.lerp(x, x, x, out=lib.ones(2, dtype=lib.float64)), RuntimeError, 'Found dtype Double but expected Float')
+    assert lib.lerp(x, x, .5, out=lib.ones(2, dtype=lib.float64)).tolist() == [1, 1]
+
+
+def test_a_gradient_of_nothing_depends_on_nothing(lib):
+    x = lib.ones(1, requires_grad=True)
+    y = x[1:]
+    with lib.no_grad():
+        y.div_(2.)
+    y.abs().sum().backward(create_graph=True)
+    assert x.grad.tolist() == [0] and not x.grad.requires_grad
+
+
+def test_the_gradient_of_a_view_made_without_gradients_ends_there(lib):
+    x = lib.ones(2, requires_grad=True)
+    with lib.no_grad():
+        view = x.view(-1)
+    y = (view * view).sum()
+    assert view.requires_grad and view.is_leaf and y.requires_grad
+    y.backward()
+    assert x.grad is None and view.grad is None
+    assert lib.autograd.grad((view * x).sum(), [x, view], allow_unused=True)[1] is None
+    refused(lambda: view.backward(lib.ones(2)), RuntimeError, 'element 0 of tensors does not require grad')
+    refused(lambda: lib.autograd.graph.get_gradient_edge(view), AssertionError, 'Expected gradient function')
+    view.requires_grad_()
+    (view * 3).sum().backward()
+    assert view.grad.tolist() == [3, 3] and x.grad is None
+
+
+@pytest.mark.parametrize('name', ['vjp', 'jvp', 'vhp', 'hvp'])
+def test_zeros_of_independent_functions_have_no_history(lib, name):
+    x, other = lib.ones(3), lib.ones(3, requires_grad=True)
+    function = (lambda v: other * 1) if name in ('vjp', 'jvp') else lambda v: other.sum()
+    value, zeros = getattr(lib.autograd.functional, name)(function, x, x, create_graph=True)
+    assert value.requires_grad and zeros.tolist() == [0, 0, 0] and not zeros.requires_grad
