@@ -77,3 +77,33 @@ def test_losses_of_a_sharded_gpt(library):
 def test_losses_with_a_sharded_sequence():
     for worst, *shapes in ranks.run(losses, 2, "tede", True):
         assert worst < 1e-4 and shapes == [[8, 16], [16, 8]]
+
+
+def parallel_losses(lib, rank, size):
+    """Classes on one dimension of the mesh, rows whole or on others: losses and gradients of one process, and no collective but reductions."""
+    P, T, debug = (import_module(f"{lib.__name__}.distributed.tensor{name}") for name in (".parallel", "", ".debug"))
+    F, S, R, wrong = lib.nn.functional, T.Shard, T.Replicate(), []
+    lib.manual_seed(0)
+    weight = lib.rand(8)
+    for mesh, shape, places, rows in [
+            ((4,), (6, 8), [S(1)], [R]), ((4,), (4, 8, 3), [S(1)], [R]), ((4,), (2, 8, 3, 2), [S(1)], [R]), ((2, 2), (5, 8), [S(0), S(1)], [S(0), R]),
+            ((2, 2), (6, 8), [S(1), R], [R, R]), ((2, 2), (4, 8, 3), [S(2), S(1)], [S(1), R]), ((2, 1, 2), (4, 8, 3), [S(0), S(2), S(1)], [S(0), S(1), R])]:
+        mesh = T.init_device_mesh("cpu", mesh)
+        for reduction in "mean", "sum", "none":
+            x, y = lib.randn(*shape, requires_grad=True), lib.randint(0, 8, (shape[0], *shape[2:]))
+            y.view(-1)[0] = -100
+            wanted = F.cross_entropy(x, y, weight, reduction=reduction)
+            wanted.sum().backward()
+            d, target = T.distribute_tensor(x.detach(), mesh, places).requires_grad_(), T.distribute_tensor(y, mesh, rows)
+            with P.loss_parallel(), debug.CommDebugMode() as mode:
+                found = F.cross_entropy(d, target, weight, reduction=reduction)
+                found.sum().backward()
+            calls = {str(call).rpartition(".")[2] for call in mode.get_comm_counts()}
+            apart = [(found.full_tensor() - wanted).abs().max().item(), (d.grad.full_tensor() - x.grad).abs().max().item()]
+            if max(apart) > 1e-5 or d.grad.placements != tuple(places) or calls - {"all_reduce"}:
+                wrong.append((shape, str(places), reduction, apart, str(d.grad.placements), calls))
+    return wrong
+
+
+def test_losses_of_sharded_classes_and_rows():
+    assert ranks.run(parallel_losses, 4, "tede") == [[]] * 4

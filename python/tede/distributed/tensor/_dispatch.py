@@ -220,8 +220,11 @@ def _local_stride(stride, shape):
 def dispatch(func, args, kwargs):
     """DTensor.__torch_dispatch__."""
     handler = _handlers.get(func)
-    if handler is not None:
-        return handler(func, args, kwargs)
+    return plain(func, args, kwargs) if handler is None else handler(func, args, kwargs)
+
+
+def plain(func, args, kwargs):
+    """What the entries say, whatever handlers there are."""
     name = _functional(func)
     if name in EACH:
         return _each(func, EACH[name], args, kwargs)
