@@ -314,7 +314,9 @@ def test_measurements_fit_within_their_kind():
     every = ranks.run(measured, 3)
     assert every[0] == every[1] == every[2]         # all ranks have all
     found = [simulate.Measurement(*m) for m in every[0]]
-    assert [(m.op, m.nbytes) for m in found] == [(op, m) for op in ("all_reduce", "all_gather") for m in (4, 1 << 16, 1 << 20)] + [("barrier", 0)]
-    assert all(m.ranks == 2 and m.seconds > 0 for m in found)
+    asked = [(op, m) for op in ("all_reduce", "all_gather") for m in (4, 1 << 16, 1 << 20)] + [("barrier", 0)]
+    assert [(m.ranks, m.op, m.nbytes) for m in found] == [(n, *one) for n in (1, 2) for one in asked] and all(m.seconds > 0 for m in found)
     cluster = simulate.fit(found)
     assert cluster.ranks == 2 and all(math.isfinite(error) for *_, error in simulate.errors(cluster, found))
+    alone = simulate.fit(found[:7])                 # one rank sends nothing: the model is that nothing takes no time
+    assert alone.ranks == 1 and [t for _, t, _ in simulate.errors(alone, found[:7])] == [0] * 7

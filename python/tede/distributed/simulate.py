@@ -507,13 +507,13 @@ def _calls(D, op, nbytes, group, ranks, tensor):
 
 def measure(operations=("all_reduce", "broadcast", "all_gather", "reduce_scatter"), sizes=(4, 1 << 12, 1 << 16, 1 << 20, 1 << 24), ranks=None,
             seconds=0.1):
-    """Times collectives of the first 2, 4, 8, ... ranks of the process group (or of as many as `ranks` lists), the others waiting. All ranks call it;
+    """Times collectives of the first 1, 2, 4, 8, ... ranks of the process group (or of as many as `ranks` lists), the others waiting. All ranks call it;
     each gets all measurements: of the slowest rank, the mean of a block of calls, of blocks that last `seconds` together the quickest, since what else
     runs on the machine only adds."""
     import tede
     import tede.distributed as D
     world, rank = D.get_world_size(), D.get_rank()
-    numbers = [n for n in (ranks or [1 << k for k in range(1, world.bit_length())]) if n <= world]
+    numbers = [n for n in (ranks or [1 << k for k in range(world.bit_length())]) if n <= world]
     found = []
     for n in numbers:
         group = D.new_group(list(range(n))) if n < world else None
@@ -555,6 +555,9 @@ def fit(measurements, cores=None, algorithms=None):
     summed, none below 0, are those for which the ratios of what the model says to what was measured are nearest to 1 (the least squares of their logarithms,
     nearly)."""
     from tede import float64, linalg, tensor
+    measurements = [m for m in measurements if m.ranks > 1]         # one rank sends nothing
+    if not measurements:
+        return Cluster(1, 1, cores=cores, algorithms=algorithms)
     most = max(m.ranks for m in measurements)
     shape = Cluster(1, most, cores=cores, algorithms=algorithms)
     free = Link(0.0, math.inf)
@@ -599,8 +602,9 @@ def _main():
     found = measure()
     if D.get_rank() == 0:
         cluster = fit(found, cores=len(os.sched_getaffinity(0)))
-        print(f"a call {1e6 * cluster.overhead:.2f} us, a message {1e6 * cluster.intra.latency:.2f} us and {cluster.intra.bandwidth / 1e9:.2f} GB/s, "
-              f"sums {cluster.summing / 1e9:.2f} GB/s")
+        if cluster.ranks > 1:
+            print(f"a call {1e6 * cluster.overhead:.2f} us, a message {1e6 * cluster.intra.latency:.2f} us and {cluster.intra.bandwidth / 1e9:.2f} GB/s, "
+                  f"sums {cluster.summing / 1e9:.2f} GB/s")
         for m, said, error in errors(cluster, found):
             print(f"{m.ranks} ranks, {m.op:15} {int(m.nbytes):9} B {1e6 * m.seconds:12.1f} us measured {1e6 * said:12.1f} us by the model {100 * error:+7.0f} %")
     D.destroy_process_group()
