@@ -349,7 +349,8 @@ PyObject *td_py_dispatch_query(PyObject *function, PyObject *self, PyObject *arg
 
 /* ---- metadata.c */
 enum { TD_PY_QUERIES_STRIDES = 1, TD_PY_QUERIES_SIZES = 2, TD_PY_QUERIES_DEVICE = 4, TD_PY_QUERIES_LAYOUT = 8,
-       TD_PY_QUERIES_SYMBOLS = 16       /* sizes are as made, and shown as what they stand for: cls._symbols(numbers) */
+       TD_PY_QUERIES_SYMBOLS = 16,      /* sizes are as made, and shown as what they stand for: cls._symbols(numbers) */
+       TD_PY_STAYS = 128                /* no query: the object is kept while the core holds the tensor, as a gradient's, whose id() programs compare */
 };
 bool td_py_answers_for_itself(int what);        /* unless no __torch_dispatch__ is to be called now */
 static inline bool td_py_queries(PyObject *self, int what)

@@ -99,7 +99,10 @@ GETTER(grad)
                      "populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
                      "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.", 1) < 0)
         return NULL;
-    return td_py_wrap_borrowed(grad);
+    PyObject *object = td_py_wrap_borrowed(grad);
+    if (object && object != Py_None)
+        ((TensorObject *)object)->queries |= TD_PY_STAYS;
+    return object;
 }
 GETTER(grad_dtype)
 {

@@ -118,7 +118,7 @@ static void tensor_dealloc(PyObject *o)
     TensorObject *self = (TensorObject *)o;
     PyTypeObject *type = Py_TYPE(o);
     td_tensor *x = self->x;
-    if (TD_LIKELY(type == &td_py_Tensor && !self->dict && !self->weakrefs && !PyObject_GC_IsTracked(o))) {
+    if (TD_LIKELY(type == &td_py_Tensor && !self->dict && !self->weakrefs && !(self->queries & TD_PY_STAYS) && !PyObject_GC_IsTracked(o))) {
         td_tensor_unwrap(x, o);              /* nobody can tell whether it is this object that comes back */
         if (free_count < FREE_LIST)
             free_list[free_count++] = self;

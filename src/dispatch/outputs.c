@@ -244,8 +244,6 @@ int td_follow_format(int n_results, td_tensor **results, int64_t n, td_tensor *c
     return 0;
 }
 
-/* The same of results that are still to be made, for implementations that write tensors of any strides. */
-void td_lay_results(int n_results, td_spec *specs, int64_t n, td_tensor *const *of);
 void td_lay_results(int n_results, td_spec *specs, int64_t n, td_tensor *const *of)
 {
     for (int k = 0; k < n_results; k++) {

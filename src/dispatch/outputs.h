@@ -65,6 +65,9 @@ bool td_dense_order_strides(const td_tensor *x, int64_t *strides);
 bool td_strides_like(const td_tensor *x, int64_t *strides);
 /* Whether channels lie innermost, as PyTorch derives it from strides (of one channel or one place that is a matter of opinion). */
 bool td_has_channels_last(const td_tensor *x);
+/* Results that are still to be made have channels innermost if those of one of the operands are, for implementations that write tensors of any
+ * strides. Generated code declares it where it is called. */
+void td_lay_results(int n_results, td_spec *specs, int64_t n, td_tensor *const *of);
 int  td_fill_value(td_tensor *self, td_scalar value);
 /* Fill memory that nothing has been written to, if the process wants that (td_fill_uninitialized). */
 int  td_fill_new_memory(td_tensor *self);

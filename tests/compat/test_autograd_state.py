@@ -324,3 +324,16 @@ def test_a_policy_of_checkpointing_is_asked_about_the_operators_of_the_program(l
     assert asked[:3] == [(False, name) for name in names]
     assert [again for again, name in asked[3:]] == [True] * len(asked[3:]) and {name for _, name in asked} <= set(names)
     assert x.grad is not None
+
+
+def test_a_gradient_is_one_object_as_long_as_it_is_there(lib):
+    layer = lib.nn.Linear(2, 2)
+    layer(lib.ones(2)).sum().backward()
+    before = [id(p.grad) for p in layer.parameters()]
+    others = [lib.ones(1) for _ in range(8)]
+    layer(lib.ones(2)).sum().backward()             # added in place
+    layer.to(lib.float64)
+    assert [id(p.grad) for p in layer.parameters()] == before and len(others) == 8
+    assert layer.weight.grad.dtype == lib.float64
+    layer.zero_grad()
+    assert layer.weight.grad is None

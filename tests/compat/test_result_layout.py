@@ -150,3 +150,24 @@ def test_to_goes_by_the_format_that_strides_suggest(both, format):
                 y = x.to(memory_format=getattr(lib, format))
                 found.append((y.stride(), y is x))
             assert found[0] == found[1], (sizes, way)
+
+
+@pytest.mark.parametrize("name", ["AvgPool2d", "LPPool2d", "BatchNorm2d", "BatchNorm2d.eval", "GroupNorm", "RMSNorm", "ReflectionPad2d", "ReplicationPad2d",
+                                  "BatchNorm3d", "GroupNorm3d", "ReflectionPad3d", "ReplicationPad3d"])
+@pytest.mark.parametrize("dense", [True, False])
+def test_gradients_of_layers_lie_as_their_input(lib, name, dense):
+    nn, dims = lib.nn, 3 if "3d" in name else 2
+    layer = {"AvgPool2d": lambda: nn.AvgPool2d(2), "LPPool2d": lambda: nn.LPPool2d(2, 2), "GroupNorm": lambda: nn.GroupNorm(2, 4),
+             "GroupNorm3d": lambda: nn.GroupNorm(2, 4), "RMSNorm": lambda: nn.RMSNorm([4, 6, 6]), "BatchNorm2d": lambda: nn.BatchNorm2d(4),
+             "BatchNorm2d.eval": lambda: nn.BatchNorm2d(4).eval(), "BatchNorm3d": lambda: nn.BatchNorm3d(4)}.get(name, lambda: getattr(nn, name)(1))()
+    format = lib.channels_last if dims == 2 else lib.channels_last_3d
+    plain = lib.rand(2, 4, *[6] * dims, requires_grad=True)
+    x = plain.detach().contiguous(memory_format=format).requires_grad_()
+    y, z = layer(x), layer(plain)
+    assert y.is_contiguous(memory_format=format) and lib.allclose(y, z, atol=1e-6)
+    weights = lib.rand(y.shape)
+    given = lib.empty_like(y).copy_(weights) if dense else weights
+    grad, = lib.autograd.grad(y, x, given)
+    follows = dense or name != "RMSNorm"
+    assert grad.is_contiguous(memory_format=format) == follows and (follows or grad.is_contiguous())
+    assert lib.allclose(grad, lib.autograd.grad(z, plain, weights)[0], atol=1e-5)

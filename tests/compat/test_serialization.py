@@ -416,3 +416,11 @@ def test_what_is_saved_without_data_is_known(lib):
     with lib.serialization.skip_data(materialize_fake_tensors=True):
         assert state.skip_data and state.materialize_fake_tensors
     assert not state.skip_data and not state.materialize_fake_tensors
+
+
+def test_a_loss_with_options_is_pickled(lib):
+    import copy
+    import pickle
+    options = lib.nn.LinearCrossEntropyOptions(allow_retain_graph=True, batch_chunk_size=3)
+    for made in (copy.copy(options), copy.deepcopy(options), pickle.loads(pickle.dumps(options))):
+        assert (made.allow_retain_graph, made.batch_chunk_size, made.chunking_method) == (True, 3, options.chunking_method)

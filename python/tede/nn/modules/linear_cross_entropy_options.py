@@ -36,3 +36,6 @@ class LinearCrossEntropyOptions:
                              f"torch.float64}}, got {acc_dtype!r}. Pass acc_dtype=None to let the op pick automatically.")
         for name, value in zip(self.__slots__, (allow_retain_graph, batch_chunk_size, chunking_method, acc_policy, acc_dtype)):
             object.__setattr__(self, name, value)
+
+    def __reduce__(self):
+        return type(self), tuple(getattr(self, name) for name in self.__slots__)
