@@ -264,3 +264,30 @@ def test_sums_of_partial_sums_are_partial(library):
     first, second = ranks.run(sums, 2, library)
     assert first == second
     assert first == {name: ("(Partial(sum),)", [[value] * 2] * 2) for name, value in dict(add=4., sub=0., twice=6., scaled=6.).items()}
+
+
+def orders(lib, rank, size):
+    """Shards of shards, whichever dimension of the mesh has split first: from each to each, and operators on them."""
+    from itertools import product
+    T, _ = _parts(lib)
+    S, X, R, wrong = T.Shard, T.placement_types._StridedShard, T.Replicate(), []
+    m = T.init_device_mesh("cpu", (2, 2))
+    places = [(R, R), (S(0), R), (R, S(0)), (S(0), S(0)), (X(0, split_factor=2), S(0)), (S(1), S(0)), (X(1, split_factor=2), S(1)), (X(0, split_factor=2), R)]
+    for n in 8, 7:
+        x = lib.arange(6. * n).view(n, 6)
+        for a in places:
+            d = T.distribute_tensor(x, m, a, src_data_rank=None)
+            if rank == 1 and a[0] == X(0, split_factor=2) and a[1] == S(0):         # (0, 1) of the mesh: the first of the second half
+                wrong += [] if lib.equal(d.to_local(), x[4:6]) else ["layout"]
+            for b in places:
+                e = d.redistribute(placements=b)
+                if not lib.equal(e.full_tensor(), x) or not lib.equal(e.to_local(), T.distribute_tensor(x, m, b, src_data_rank=None).to_local()):
+                    wrong.append((n, str(a), str(b)))
+            found = [d.sin().sum(1), d.clone().mul_(3).add_(d), d @ T.distribute_tensor(x.t().contiguous(), m, [R, R]), d.sum(0)]
+            if not all(lib.allclose(y.full_tensor(), z, atol=1e-4) for y, z in zip(found, [x.sin().sum(1), x * 4, x @ x.t(), x.sum(0)])):
+                wrong.append((n, str(a), "operators"))
+    return wrong
+
+
+def test_dimensions_that_several_mesh_dimensions_split_in_any_order():
+    assert ranks.run(orders, 4, "tede") == [[]] * 4

@@ -83,3 +83,39 @@ def test_mixed_precision_and_unshard(library):
     first, second = ranks.run(precision, 2, library)
     assert first[:4] == [["bfloat16"], "float32", ["float32"] * 4, [[3, 4], [3], [3, 3], [3]]]
     assert first[4] == [[2, 4], [2], [2, 3], [2]] and second[4] == [[1, 4], [1], [1, 3], [1]]
+
+
+def in_two_dimensions(lib, rank, size, folder, steps):
+    """Sharded by tensor parallelism, and the shards by fully_shard: along the same dimension, too."""
+    import copy
+    T, P, F, dcp = (import_module(f"{lib.__name__}.distributed.{name}") for name in ("tensor", "tensor.parallel", "fsdp", "checkpoint"))
+    mesh = import_module(f"{lib.__name__}.distributed.device_mesh").init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    lib.manual_seed(0)
+    one = lib.nn.Sequential(lib.nn.Linear(8, 12), lib.nn.ReLU(), lib.nn.Linear(12, 8))
+    many = copy.deepcopy(one)
+    P.parallelize_module(many, mesh["tp"], {"0": P.ColwiseParallel(), "2": P.RowwiseParallel()})
+    F.fully_shard(many, mesh=mesh["dp"])
+    same = [lib.equal(x.full_tensor(), one.state_dict()[name]) for name, x in many.state_dict().items()]
+    first, second, worst = lib.optim.AdamW(one.parameters(), 1e-2), lib.optim.AdamW(many.parameters(), 1e-2), 0.
+    for _ in range(steps):
+        x, y = lib.randn(4, 8), lib.randn(4, 8)
+        mine = slice(2 * (rank // 2), 2 * (rank // 2) + 2)
+        a = (one(x) - y).square().mean()
+        b = (many(x[mine]) - y[mine]).square().mean()
+        total = b.detach().clone()
+        lib.distributed.all_reduce(total)
+        worst = max(worst, abs(total.item() / size - a.item()))
+        for loss, optimizer in (a, first), (b, second):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    dcp.save(many.state_dict(), checkpoint_id=folder)
+    found = {name: lib.zeros_like(x) for name, x in one.state_dict().items()}
+    dcp.load(found, checkpoint_id=folder)
+    apart = max((x - one.state_dict()[name]).abs().max().item() for name, x in found.items())
+    return same, [str(p) for p in many[0].weight.placements], worst, apart
+
+
+def test_shards_of_tensor_parallel_shards(library, tmp_path):
+    for same, placements, worst, apart in ranks.run(in_two_dimensions, 4, library, str(tmp_path), 50 if library == "tede" else 3):
+        assert all(same) and placements == ["_S(0, 2)", "S(0)"] and worst < 1e-5 and apart < 1e-4

@@ -3,7 +3,7 @@ import tede
 import tede.distributed as dist
 from tede import Tensor
 from tede.distributed.fsdp.api import StateDictType
-from tede.distributed.tensor import DTensor, Shard
+from tede.distributed.tensor import DTensor, Shard, distribute_tensor
 
 _PREFIX = "_fsdp_wrapped_module."
 
@@ -36,6 +36,8 @@ def placed(x, kind, cpu):
 
 def _part(p, x):
     """The rank's part of a whole tensor."""
+    if p.outer is not None:
+        return distribute_tensor(x, p.sharded.device_mesh, p.sharded.placements, src_data_rank=None)
     return p.as_dtensor(Shard(p.dim)._part(x, p.n, p.rank).clone())
 
 

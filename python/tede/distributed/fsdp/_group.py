@@ -4,6 +4,8 @@ Each rank keeps a shard of every parameter, a DTensor, which is what the module,
 makes the whole parameters, which stand in the module until they are resharded; after their gradients are complete, one reduce-scatter makes the gradients of
 the shards. The whole parameters are the same tensors each time: freeing them takes the memory of their storage away, and gathering gives it back, so what
 autograd has saved of them is there again when its backward needs it."""
+import math
+
 import tede
 import tede.distributed as dist
 from tede import nn
@@ -11,6 +13,7 @@ from tede.distributed.tensor import DTensor, Replicate, Shard
 from tede.distributed.tensor import _collectives as comm
 from tede.distributed.tensor._made import made
 from tede.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta, contiguous_stride
+from tede.distributed.tensor.placement_types import _StridedShard
 
 
 class Parameter:
@@ -40,7 +43,9 @@ class Parameter:
         if self.outer is not None:
             root = self.mesh._get_root_mesh()
             mesh = root[(*self.mesh.mesh_dim_names, *self.outer.mesh.mesh_dim_names)]
-            placements, shape = (*placements, *self.outer.placements), tuple(self.outer.shape)
+            factor = math.prod(self.outer.mesh.size(i) for i, p in enumerate(self.outer.placements) if p.is_shard(self.dim))
+            own = _StridedShard(self.dim, split_factor=factor) if factor > 1 else Shard(self.dim)
+            placements, shape = (*placements[:-1], own, *self.outer.placements), tuple(self.outer.shape)
         return made(local, DTensorSpec(mesh, placements, TensorMeta(shape, contiguous_stride(shape), local.dtype)))
 
     def stand(self, tensor):

@@ -13,7 +13,7 @@ from tede.distributed.tensor._redistribute import redistribute_local
 from tede.distributed.tensor._rules import Call, Meta
 from tede.distributed.tensor._splits import EACH, SPLITS
 from tede.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta, contiguous_stride
-from tede.distributed.tensor.placement_types import Replicate
+from tede.distributed.tensor.placement_types import Replicate, Shard, _StridedShard
 from tede.utils._python_dispatch import no_dispatch
 
 WHOLE = Replicate()
@@ -90,6 +90,17 @@ def _split_meta(meta, placement, n):
     return meta._replace(shape=tuple(shape))
 
 
+def _followed(split, placements):
+    """A split as the operands lie: where a strided shard is the shard that it needs, all of its shards are strided."""
+    factor = next((p.split_factor for p, need in zip(placements, split.ins) if isinstance(p, _StridedShard) and need == Shard(p.dim)), None)
+    if factor is None:
+        return split
+
+    def strided(p):
+        return _StridedShard(p.dim, split_factor=factor) if p.is_shard() else p
+    return split._replace(ins=tuple(map(strided, split.ins)), outs=tuple(map(strided, split.outs)))
+
+
 def _plan(func, values, names, specs, mesh):
     wholes = [s.tensor_meta for s in specs]
     schema = func._schema
@@ -112,7 +123,9 @@ def _plan(func, values, names, specs, mesh):
         values = {name: _mapped_metas(value, metas, count) for name, value in values.items()}
         call = Call(func, values, tuple(names), tuple(metas), tuple(outs))
         best = None
+        strided = any(isinstance(s.placements[i], _StridedShard) for s in specs)
         for split in _rules.splits(call, n):
+            split = _followed(split, [s.placements[i] for s in specs]) if strided else split
             if any(split.ins[j] != specs[j].placements[i] for j in written):
                 continue
             costs = [_cost(s.placements[i], need, _rules.numel(m), n) for s, need, m in zip(specs, split.ins, metas)]

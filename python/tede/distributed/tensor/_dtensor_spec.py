@@ -2,7 +2,7 @@
 import math
 from typing import NamedTuple
 
-from tede.distributed.tensor.placement_types import Partial, Replicate, Shard
+from tede.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
 
 _DTYPES = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bool": "b"}
 
@@ -66,11 +66,31 @@ class DTensorSpec:
     def is_sharded(self):
         return any(p.is_shard() for p in self.placements)
 
+    @property
+    def order(self):
+        """The mesh dimensions in the order in which they split: one after the other, but a strided shard's after those later ones that have split the
+        dimension into as many parts as it says."""
+        found = []
+        for i in reversed(range(len(self.placements))):
+            p, at = self.placements[i], 0
+            if isinstance(p, _StridedShard):
+                left = p.split_factor
+                for j in range(i + 1, len(self.placements)):
+                    if left > 1 and self.placements[j].is_shard(p.dim):
+                        left //= self.mesh.size(j)
+                        at = max(at, found.index(j) + 1)
+            found.insert(at, i)
+        return found
+
+    def replaced(self, mesh_dim, placement):
+        """The spec with another placement on one mesh dimension."""
+        return DTensorSpec(self.mesh, (*self.placements[:mesh_dim], placement, *self.placements[mesh_dim + 1:]), self.tensor_meta)
+
     def sizes(self, mesh_dim, placement):
-        """The sizes of the ranks' parts along a mesh dimension if the tensor were placed there so, of the rank's part by the dimensions before."""
-        size, rank = self.shape[placement.dim], self.mesh.get_coordinate()
-        for i, p in enumerate(self.placements[:mesh_dim]):
-            if p.is_shard(placement.dim):
+        """The sizes of the ranks' parts along a mesh dimension if the tensor were placed there so, of the rank's part by the dimensions that split before."""
+        size, rank, order = self.shape[placement.dim], self.mesh.get_coordinate(), self.replaced(mesh_dim, placement).order
+        for i in order[:order.index(mesh_dim)]:
+            if self.placements[i].is_shard(placement.dim):
                 size = Shard.local_shard_size_and_offset(size, self.mesh.size(i), rank[i])[0]
         n = self.mesh.size(mesh_dim)
         return [Shard.local_shard_size_and_offset(size, n, i)[0] for i in range(n)]
@@ -81,7 +101,8 @@ class DTensorSpec:
         if coordinate is None:
             return (0,), ()
         shape, offset = list(self.shape), [0] * self.ndim
-        for i, p in enumerate(self.placements):
+        for i in self.order:
+            p = self.placements[i]
             if p.is_shard():
                 shape[p.dim], start = Shard.local_shard_size_and_offset(shape[p.dim], self.mesh.size(i), coordinate[i])
                 offset[p.dim] += start
@@ -99,7 +120,7 @@ def normalized(placements, mesh, ndim):
         if isinstance(p, Shard):
             if not -ndim <= p.dim < ndim:
                 raise ValueError(f"Sharding dim {p.dim} is out of range for a tensor of {ndim} dimensions")
-            p = Shard(p.dim % ndim)
+            p = p.at(p.dim % ndim)
         found.append(p)
     return tuple(found)
 

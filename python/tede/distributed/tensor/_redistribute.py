@@ -1,7 +1,7 @@
 """From some placements of a tensor to others.
 
-Along one mesh dimension each pair of placements has one collective. A tensor dimension that several mesh dimensions split is split by the first of them
-first, so a change at one of them undoes the later ones, last first, and does them again; others change in any order."""
+Along one mesh dimension each pair of placements has one collective. A tensor dimension that several mesh dimensions split is split by them in an order
+(see DTensorSpec.order), so a change at one of them undoes those that split after it, last first, and does them again; others change in any order."""
 import tede
 from tede.distributed.tensor import _collectives as comm
 from tede.distributed.tensor._made import made
@@ -14,7 +14,9 @@ WHOLE = Replicate()
 def _step(x, spec, i, target, later=False):
     """Local tensor and spec after a change of one mesh dimension's placement. `later`: see _collectives.py."""
     mesh, now = spec.mesh, spec.placements[i]
-    if now.is_shard() and target.is_shard():
+    if now.is_shard() and target.is_shard(now.dim):
+        pass                            # strided or not: nothing splits before that one
+    elif now.is_shard() and target.is_shard():
         x = comm.all_to_all(x, now.dim, spec.sizes(i, now), target.dim, spec.sizes(i, target), mesh, i)
     elif now.is_shard() and target.is_replicate():
         x = comm.all_gather(x, now.dim, spec.sizes(i, now), mesh, i, later)
@@ -31,26 +33,37 @@ def _step(x, spec, i, target, later=False):
         x = target._partition_value(x, mesh, i) if mesh.size(i) > 1 else x
     else:
         raise RuntimeError(f"redistribute from {now} to {target} not supported yet")
-    return x, DTensorSpec(mesh, (*spec.placements[:i], target, *spec.placements[i + 1:]), spec.tensor_meta)
+    return x, spec.replaced(i, target)
+
+
+def _undone(spec, goal):
+    """The mesh dimensions whose split has to be undone: they split, or will, after one that changes and splits the same tensor dimension."""
+    orders = spec.order, DTensorSpec(spec.mesh, goal, spec.tensor_meta).order
+    dims = [{p.dim for p in (now, to) if p.is_shard()} for now, to in zip(spec.placements, goal)]
+    changing = {i for i, (now, to) in enumerate(zip(spec.placements, goal)) if now != to}
+    while True:
+        found = {i for i, now in enumerate(spec.placements) if now.is_shard() and any(
+            j != i and now.dim in dims[j] and any(order.index(j) < order.index(i) for order in orders) for j in changing)}
+        if found <= changing:
+            return found
+        changing |= found
 
 
 def redistribute_local(x, spec, placements, later=False):
     """The local tensor of the same whole under other placements. With `later` it may be one that waits when it is first used."""
     if spec.mesh.get_coordinate() is None:
         return x
-    goal = list(placements)
-    for i in reversed(range(len(goal))):            # a split that a changing one lies under is undone
-        now = spec.placements[i]
-        below = {d for j in range(i) if spec.placements[j] != goal[j] for d in (spec.placements[j], goal[j]) if d.is_shard()}
-        if now.is_shard() and any(d.dim == now.dim for d in below):
+    goal = tuple(placements)
+    undone = _undone(spec, goal)
+    for i in reversed(spec.order):
+        if i in undone:
             x, spec = _step(x, spec, i, WHOLE)
-    for i, target in enumerate(goal):
-        now = spec.placements[i]
+    for i in DTensorSpec(spec.mesh, goal, spec.tensor_meta).order:
+        now, target = spec.placements[i], goal[i]
         if now != target:
-            above = any(p.is_shard() and target.is_shard(p.dim) for p in spec.placements[i + 1:])
-            if now.is_partial() and target.is_partial() or now.is_shard() and target.is_partial() or above:
+            if now.is_partial() and target.is_partial() or now.is_shard() and target.is_partial():
                 x, spec = _step(x, spec, i, WHOLE)
-            x, spec = _step(x, spec, i, target, later and spec.placements[i + 1:] == tuple(goal[i + 1:]))
+            x, spec = _step(x, spec, i, target, later and spec.replaced(i, target).placements == goal)
     return x
 
 

@@ -43,6 +43,10 @@ class Shard(Placement):
     def __str__(self):
         return f"S({self.dim})"
 
+    def at(self, dim):
+        """The same of another dimension."""
+        return Shard(dim)
+
     @staticmethod
     def local_shard_size_and_offset(curr_local_size, num_chunks, rank):
         """(size, offset) of a rank's part of a dimension."""
@@ -63,6 +67,26 @@ class Shard(Placement):
         if with_padding:
             parts = [comm.padded(part, self.dim, parts[0].shape[self.dim]) for part in parts]
         return [part.contiguous() for part in parts] if contiguous else parts, pads if with_padding and tensor.shape[self.dim] else []
+
+
+class _StridedShard(Shard):
+    """Parts of what later dimensions of the mesh have split before: of as many parts as `split_factor` says. What fully_shard makes of parameters
+    that tensor parallelism has sharded along the same dimension. See DTensorSpec.order."""
+
+    _fields = ("dim", "split_factor")
+
+    def __init__(self, dim, *, split_factor):
+        super().__init__(dim)
+        self.split_factor = split_factor
+
+    def __repr__(self):
+        return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"
+
+    def __str__(self):
+        return f"_S({self.dim}, {self.split_factor})"
+
+    def at(self, dim):
+        return _StridedShard(dim, split_factor=self.split_factor)
 
 
 class Replicate(Placement):
