@@ -832,3 +832,20 @@ def test_a_made_graph_has_the_result_s_containers(lib):
     assert second is x and isinstance(third, dict)
     pair = make_fx(lambda x: Pair(x + 1, (x.size(), None)))(x)(x)
     assert type(pair) is Pair and pair.b == ((2,), None) and pair.a.tolist() == [2, 2]
+
+
+def test_concrete_arguments_in_a_tuple_are_those_with_names(lib, fx, nn):
+    class Any(nn.Module):
+        def forward(self, *args, **kwargs):
+            return args[0] + args[1]
+
+    class Rest(nn.Module):
+        def forward(self, x, *args):
+            return x + args[0]
+    for given in (fx.PH, fx.PH), (fx.PH, 3):
+        traced = fx.symbolic_trace(Any(), concrete_args=given)
+        assert traced(lib.ones(1), lib.ones(1)).item() == 2
+        assert [node.target for node in traced.graph.nodes if node.op == "placeholder"] == ["input_0", "input_1"]
+    assert fx.symbolic_trace(Rest(), concrete_args=(fx.PH,))(lib.ones(1), lib.ones(1)).item() == 2
+    with pytest.raises(RuntimeError, match="Tracing expected 1 arguments but got 2 concrete arguments"):
+        fx.symbolic_trace(Rest(), concrete_args=(fx.PH, fx.PH))

@@ -367,3 +367,20 @@ def test_what_a_program_sets_in_distributed_c10d_is_used_wherever_it_is_read(lib
         patch.setattr(D.distributed_c10d, "_world", type("World", (), dict(default_pg=Seven())))
         assert D.is_initialized() and D.get_world_size() == 7
     assert not D.is_initialized()
+
+
+def options_of_a_group(lib, rank, size):
+    seen, D = [], lib.distributed
+    FakeProcessGroup = importlib.import_module("torch._C._distributed_c10d" if lib.__name__ == "torch" else "tede.distributed._c10d").FakeProcessGroup
+
+    def make(about, options):
+        seen.append((about.group_rank, about.group_size, list(about.global_ranks_in_group), isinstance(about.store, D.Store)))
+        create = getattr(FakeProcessGroup, "_create_internal", FakeProcessGroup)
+        return create(about.group_rank, about.group_size)
+    D.Backend.register_backend("described", make, extended_api=True, devices=["cpu"])
+    D.new_group([0], backend="described")
+    return seen
+
+
+def test_a_backend_that_takes_options_is_told_the_group(library):
+    assert ranks.run(options_of_a_group, 1, library) == [[(0, 1, [0], True)]]

@@ -103,7 +103,7 @@ def _new_backend(name, backend_name, device, rank, size, store, timeout, options
         prefix = _prefix(f"{device}/", store)
         if not plugin.extended_api:
             return plugin.creator_fn(prefix, rank, size, timeout), places
-            about = SimpleNamespace(store=prefix, group_rank=rank, group_size=size, timeout=timeout, group_id=name, global_ranks_in_group=ranks)
+        about = SimpleNamespace(store=prefix, group_rank=rank, group_size=size, timeout=timeout, group_id=name, global_ranks_in_group=ranks)
         return plugin.creator_fn(about, options), places
     engine = _ENGINES.get(backend_name)
     if engine is None:

@@ -265,9 +265,12 @@ class Tracer(TracerBase):
             parameters = parameters[1:]
         parameters.sort(key=lambda p: _ORDER.get(p.kind, 0))
         if isinstance(concrete_args, tuple):
-            if len(concrete_args) != len(parameters):
-                raise RuntimeError(f"Tracing expected {len(parameters)} arguments but got {len(concrete_args)} concrete arguments")
-            concrete_args = {p.name: value for p, value in zip(parameters, concrete_args)}
+            named = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+            if is_module and concrete_args and not named and parameters:          # those of *args: all stay open
+                return root_fn, args + [self.create_proxy("placeholder", f"input_{i}", (), {}) for i in range(len(concrete_args))]
+            if len(concrete_args) != len(named):
+                raise RuntimeError(f"Tracing expected {len(named)} arguments but got {len(concrete_args)} concrete arguments")
+            concrete_args = dict(zip(named, concrete_args))
         for p in parameters:
             if concrete_args is not None and p.name in concrete_args:
                 args.append(self._specialized(p, concrete_args[p.name]))
