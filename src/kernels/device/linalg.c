@@ -245,8 +245,10 @@ int td_on_device_linalg_qr(td_tensor *A, const char *mode, td_tensor *out0, td_t
 
 int td_on_device__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td_tensor *out0, td_tensor *out1)
 {
-    if (!takes(A) || !A->numel)
+    if (!takes(A))
         return left_to_cpu();
+    if (!A->numel)
+        return 0;
     int code;
     TD_AUTO td_tensor *a = columns(A), *info = infos_of(A), *values = td_target(out0, real_of(A));
     if (!a || !info || !values)
@@ -329,8 +331,10 @@ int td_on_device__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, const c
 /* Wide matrices by their transposes, whose U is V. */
 int td_on_device__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, const char *driver, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
-    if (!takes(A) || !A->numel || driver)
+    if (!takes(A) || driver)
         return left_to_cpu();
+    if (!A->numel)
+        return (out0->numel && fill_with_unit(out0)) || (out2->numel && fill_with_unit(out2)) ? -1 : 0;
     int code;
     const bool tall = A->sizes[A->ndim - 2] >= A->sizes[A->ndim - 1];
     TD_AUTO td_tensor *other = td_transpose_int(A, -2, -1);

@@ -75,7 +75,8 @@ int td_check_range_on_device(td_tensor *x, const td_element_range *r)
     const range_values v = {x->numel, r->above, td_number_bits(r->from, wide), td_number_bits(to, wide), td_index_limits(0, 0, TD_E_RUNTIME, r->op, r->text, 0)};
     td_launch_of launch = {.source = td_source_random, .kernel = "check_range", TD_VALUES(v), .groups = td_launch_groups(x->device, v.n), .late = true,
                            .types = {{"P", (td_dtype)x->dtype}, {"U", wide ? TD_F64 : TD_F32}}, .numbers = {{"WIDE", wide}}};
-    return TD_LAUNCH_ON(launch, TD_READS(x));
+    td_stream *stream = td_stream_current(x->device);
+    return TD_LAUNCH_ON(launch, TD_READS(x)) || (r->at_once && !td_stream_graph(stream) && td_stream_synchronize(stream)) ? -1 : 0;
 }
 
 int td_multinomial_on_device(td_generator *g, td_tensor *weights, td_tensor *out)

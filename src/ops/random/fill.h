@@ -75,8 +75,8 @@ TD_MUST_USE int td_fill_drawn(const char *op, td_tensor *self, td_filling kind, 
 TD_MUST_USE int td_fill_on_device(td_filling kind, td_generator *g, td_tensor *out, td_tensor *each, double a, double b, int64_t from, int64_t to);
 /* What elements must be: numbers from `from` to `to` (DBL_MAX: what is finite), and not `from` itself if `above`.  The text prints the first element that isn't as
  * %lld; it and the operator's name are literals. */
-typedef struct td_element_range { double from, to; bool above; const char *op, *text; } td_element_range;
-/* Raised by what waits for the stream (src/device/late.c). */
+typedef struct td_element_range { double from, to; bool above, at_once; const char *op, *text; } td_element_range;
+/* Raised by what waits for the stream (src/device/late.c); if `at_once`, and unless the stream's work is recorded as a graph, that is this call. */
 TD_MUST_USE int td_check_range_on_device(td_tensor *x, const td_element_range *r);
 /* Indices with replacement, contiguous: rows of samples by rows of weights. */
 TD_MUST_USE int td_multinomial_on_device(td_generator *g, td_tensor *weights, td_tensor *out);

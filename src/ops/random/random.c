@@ -155,7 +155,7 @@ static int fill_each(td_generator *g, td_tensor *out, td_tensor *p)
     if (!td_is_drawn((td_dtype)p->dtype) || td_dtype_is_complex((td_dtype)out->dtype))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"bernoulli_tensor_cpu_p_\" not implemented for '%s'",
                         td_dtype_title(td_is_drawn((td_dtype)p->dtype) ? (td_dtype)out->dtype : (td_dtype)p->dtype));
-    static const td_element_range probability = {0, 1, false, "bernoulli", "Expected p_in >= 0 && p_in <= 1 to be true, but got false: a probability of bernoulli's "
+    static const td_element_range probability = {0, 1, false, false, "bernoulli", "Expected p_in >= 0 && p_in <= 1 to be true, but got false: a probability of bernoulli's "
                                                                            "(element %lld) isn't between 0 and 1"};
     return td_check_range_on_device(p, &probability) || td_fill_on_device(TD_FILL_EACH, g, out, p, 0, 0, 0, 0) ? -1 : 0;
 }
@@ -335,7 +335,7 @@ static int check_std(td_tensor *std)
     if (std->numel == 0 || std->device.type == TD_META)
         return 0;
     if (td_is_outside(std->device)) {
-        static const td_element_range deviation = {0, INFINITY, false, "normal", "normal expects all elements of std >= 0.0 (element %lld isn't)"};
+        static const td_element_range deviation = {0, INFINITY, false, true, "normal", "normal expects all elements of std >= 0.0 (element %lld isn't)"};
         return td_check_range_on_device(std, &deviation);
     }
     TD_AUTO td_tensor *least = td_amin(std, 0, NULL, false);
@@ -395,11 +395,11 @@ int td_out_check_multinomial(td_tensor *self, int64_t num_samples, bool replacem
                                                td_dtype_title((td_dtype)out->dtype));
 }
 
-/* The same on a device, by operators: the race is over a quotient's largest.  Weights are checked there, so that nothing waits. */
+/* The same on a device, by operators: the race is over a quotient's largest.  Weights are checked first, as PyTorch does it. */
 static td_tensor *multinomial_there(td_tensor *self, int64_t num_samples, bool replacement, td_generator *generator)
 {
-    static const td_element_range weight = {0, DBL_MAX, false, "multinomial", "probability tensor contains either `inf`, `nan` or element < 0 (element %lld)"};
-    static const td_element_range total = {0, INFINITY, true, "multinomial", "invalid multinomial distribution (sum of probabilities <= 0, of row %lld)"};
+    static const td_element_range weight = {0, DBL_MAX, false, false, "multinomial", "probability tensor contains either `inf`, `nan` or element < 0 (element %lld)"};
+    static const td_element_range total = {0, INFINITY, true, true, "multinomial", "invalid multinomial distribution (sum of probabilities <= 0, of row %lld)"};
     TD_AUTO td_tensor *sums = td_sum_dim_intlist(self, 1, (int64_t[]){-1}, false, TD_DTYPE_NONE);
     if (!sums || td_check_range_on_device(self, &weight) || td_check_range_on_device(sums, &total))
         return NULL;
@@ -454,7 +454,7 @@ td_tensor *td_op_multinomial(td_tensor *self, int64_t num_samples, bool replacem
 /* On a device; dtypes that the CPU refuses are left to it. */
 static td_tensor *sampled_there(td_tensor *a, td_tensor *b, td_law law, td_generator *generator, td_dtype dtype)
 {
-    static const td_element_range rate = {0, INFINITY, false, "poisson", "invalid Poisson rate, expected rate to be non-negative (element %lld isn't)"};
+    static const td_element_range rate = {0, INFINITY, false, false, "poisson", "invalid Poisson rate, expected rate to be non-negative (element %lld isn't)"};
     if (a->dtype != TD_F32 && a->dtype != TD_F64 && law != TD_LAW_POISSON)
         return td_fail(TD_E_NOT_IMPLEMENTED, "left to the CPU: parameters of %s", td_dtype_name((td_dtype)a->dtype));
     if (law == TD_LAW_POISSON && td_check_range_on_device(a, &rate))

@@ -74,6 +74,14 @@ def test_least_squares_of_a_rank_that_is_asked_for(agrees):
     agrees(lambda a, b: tuple(linalg.lstsq(a, b, rcond=0.6, driver="gelsd")), x, tede.ones(3, 1))
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (3, 0, 0), (0, 4, 4), (0, 3), (4, 0), (2, 0, 5), (0, 4, 2)], ids=str)
+def test_spectra_of_nothing(agrees, shape):
+    x = tede.randn(shape)
+    agrees(lambda x: (*linalg.svd(x), *linalg.svd(x, full_matrices=False), linalg.svdvals(x)), x)
+    if shape[-1] == shape[-2]:
+        agrees(lambda x: (*linalg.eigh(x), linalg.eigvalsh(x)), x)
+
+
 @pytest.mark.parametrize("dtype", ALL)
 def test_exponentials_of_matrices(agrees, dtype):
     agrees(linalg.matrix_exp, (tede.randn(2, 5, 5, dtype=dtype) * 2).requires_grad_(), rtol=near(dtype)["rtol"], atol=20 * near(dtype)["atol"])
