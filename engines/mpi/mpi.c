@@ -88,10 +88,50 @@ static void *run_errand(void *p)
     return NULL;
 }
 
-/* run(about) on another thread; *about, of malloc's, is copied back when it ends in time. What isn't done by then goes on alone. `watch`: stop as soon as
- * another process has ended. */
-static int any_gone(const int *ranks, int n, int self);
-static int in_time(int (*run)(void *about), void *about, size_t size, double seconds, bool watch, const char *what)
+/* MPICH shares memory on a machine by files. It removes them at its end, and so leaves them behind where a process is killed. `which` is what their
+ * paths begin with. */
+static void remove_files(const char *which)
+{
+    char line[4352];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps)) {
+        char *path = strstr(line, which);
+        if (path) {
+            path[strcspn(path, "\n ")] = 0;
+            unlink(path);
+        }
+    }
+    if (maps)
+        fclose(maps);
+}
+
+/* At exit, while MPI runs on a thread that can't be stopped: the destructors of its libraries would take away what it runs on. */
+static void leave(int status, void *unused)
+{
+    (void)unused;
+    remove_files("/dev/shm/mpich_shm_");
+    remove_files("/dev/shm/ucx_shm_");
+    fflush(NULL);
+    _exit(status);
+}
+
+static void register_leave(void)
+{
+#ifdef __GLIBC__
+    on_exit(leave, NULL);
+#else
+    (void)leave;            /* nothing else tells the status */
+#endif
+}
+static void leave_at_exit(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_leave);
+}
+
+/* run(about) on another thread; *about, of malloc's, is copied back when it ends in time. What isn't done by then goes on alone. `lost` gives a reason to
+ * wait no longer, or NULL. */
+static int in_time(int (*run)(void *about), void *about, size_t size, double seconds, const char *(*lost)(void), const char *what)
 {
     pthread_t thread;
     errand *e = calloc(1, sizeof *e);
@@ -109,7 +149,7 @@ static int in_time(int (*run)(void *about), void *about, size_t size, double sec
     }
     pthread_detach(thread);
     double waited = 0, step = 0.02;
-    bool gone = false;
+    const char *gone = NULL;
     pthread_mutex_lock(&e->lock);
     while (!e->done && waited < seconds && !gone) {
         struct timespec until;
@@ -117,14 +157,16 @@ static int in_time(int (*run)(void *about), void *about, size_t size, double sec
         until.tv_nsec += (long)(step * 1e9);
         until.tv_sec += until.tv_nsec / 1000000000, until.tv_nsec %= 1000000000;
         if (pthread_cond_timedwait(&e->ended, &e->lock, &until) == ETIMEDOUT)
-            waited += step, gone = watch && waited > 0.5 && any_gone(NULL, world.size, world.rank) >= 0;
+            waited += step, gone = waited > 0.5 ? lost() : NULL;
     }
     const bool done = e->done;
     const int status = e->status;
     e->left = true;
     pthread_mutex_unlock(&e->lock);
+    if (!done)
+        leave_at_exit();
     if (gone && !done)
-        return td_error(TD_E_RUNTIME, "Connection closed by peer: waiting for %s, and a process has ended", what);
+        return td_error(TD_E_RUNTIME, "Connection closed by peer: waiting for %s, and %s", what, gone);
     if (!done)
         return td_error(TD_E_RUNTIME, "Timed out waiting %lldms for %s", (long long)(seconds * 1e3), what);
     if (status)
@@ -156,23 +198,6 @@ static int count_cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* MPICH shares memory on a machine by a file, which it removes at its end, and so leaves behind where a process is killed. All have it by now, and no later
- * communicator opens it again. */
-static void remove_files(void)
-{
-    char line[4352];
-    FILE *maps = fopen("/proc/self/maps", "r");
-    while (maps && fgets(line, sizeof line, maps)) {
-        char *path = strstr(line, "/dev/shm/mpich_shm_");
-        if (path) {
-            path[strcspn(path, "\n ")] = 0;
-            unlink(path);
-        }
-    }
-    if (maps)
-        fclose(maps);
-}
-
 typedef struct beginning { int provided, rank, size; place *places; } beginning;
 static int begin(void *p)
 {
@@ -188,19 +213,23 @@ static int begin(void *p)
         return td_error(TD_E_MEMORY, "no memory for the places of %d processes", b->size);
     if (mpi_check(MPI_Allgather(&own, (int)sizeof own, MPI_BYTE, b->places, (int)sizeof own, MPI_BYTE, MPI_COMM_WORLD), "MPI_Allgather"))
         return -1;
-    remove_files();
+    remove_files("/dev/shm/mpich_shm_");        /* all have opened them, and no later communicator opens them again */
     return 0;
 }
 
 /* What the library reads when it begins. Waits inside of it spin, unless they are asked to yield; and the provider shm of libfabric, which MPICH doesn't
- * need, leaves files behind in /dev/shm. */
-static void prepare(const td_group_options *options)
+ * need, leaves files behind in /dev/shm. UCX does so too in the moment before it removes its own; without shared memory, though, it has MPICH end
+ * processes that can't reach another any more. */
+static int prepare(const td_group_options *options)
 {
     char text[32];
     if (options->address) {
+        const int descriptor = relay_begin(options->address, options->world_rank);
+        if (descriptor < 0)
+            return -1;
+        snprintf(text, sizeof text, "%d", descriptor);
+        setenv("PMI_FD", text, 1);
         snprintf(text, sizeof text, "%d", options->world_rank);
-        setenv("PMI_PORT", options->address, 1);
-        setenv("PMI_ID", text, 1);
         setenv("PMI_RANK", text, 1);
         snprintf(text, sizeof text, "%d", options->world_size);
         setenv("PMI_SIZE", text, 1);
@@ -212,6 +241,7 @@ static void prepare(const td_group_options *options)
         setenv("MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "64", 0);
     }
     setenv("FI_PROVIDER", "^shm", 0);
+    return 0;
 }
 
 /* With the lock. */
@@ -227,11 +257,12 @@ static int begin_world(const td_group_options *options)
         return td_error(TD_E_RUNTIME, "the program has called MPI_Init itself");
     world.cores = count_cores();
     world.launched = !options->address;
-    prepare(options);
+    if (prepare(options))
+        return -1;
     world.broken = true;
-    const int status = in_time(begin, &b, sizeof b, options->timeout, false, "processes to begin with MPI");
+    const int status = in_time(begin, &b, sizeof b, options->timeout, relay_lost, "processes to begin with MPI");
     if (options->address)       /* programs that this one starts aren't ranks */
-        unsetenv("PMI_PORT"), unsetenv("PMI_ID"), unsetenv("PMI_RANK"), unsetenv("PMI_SIZE");
+        unsetenv("PMI_FD"), unsetenv("PMI_RANK"), unsetenv("PMI_SIZE");
     if (status)
         return -1;
     if (b.provided < MPI_THREAD_MULTIPLE)
@@ -263,6 +294,8 @@ static int any_gone(const int *ranks, int n, int self)
     }
     return -1;
 }
+
+static const char *another_gone(void) { return any_gone(NULL, world.size, world.rank) >= 0 ? "a process has ended" : NULL; }
 
 /* ---- groups */
 
@@ -333,7 +366,7 @@ static void *open_group(td_group_options *o)
         }
     }
     if (!status)
-        status = in_time(create, c, size, o->timeout, true, "the members of a group to make it");
+        status = in_time(create, c, size, o->timeout, another_gone, "the members of a group to make it");
     if (!status)
         g->comm = c->comm, g->rank = o->rank, g->size = o->n_ranks, g->calls = 0, find_ways(g);
     free(c);
@@ -366,7 +399,7 @@ static int finalize(void *p)
 static void end(bool failed)
 {
     nothing n = {0};
-    if (world.begun && world.launched && !failed && in_time(finalize, &n, sizeof n, 1e9, true, "MPI_Finalize"))
+    if (world.begun && world.launched && !failed && in_time(finalize, &n, sizeof n, 1e9, another_gone, "MPI_Finalize"))
         td_error_clear();
     world.begun = false, world.broken = true;
 }

@@ -82,6 +82,10 @@ MPI_FUNCTIONS(DECLARE)
 int mpi_open(void);
 /* 0, or -1 with an error of what MPI's code says. */
 int mpi_check(int code, const char *what);
+/* Begins to carry MPI's words to the PMI server at "host:port" and back: the descriptor for MPI's end, or -1 with an error. */
+int relay_begin(const char *address, int rank);
+/* Why MPI can't begin any more; NULL. */
+const char *relay_lost(void);
 /* The datatype and operation of a reduction; -1 with an error where there is none. `scaled`: what is read or written is multiplied besides. */
 int  mpi_reduction(const td_engine_call *call, MPI_Datatype *datatype, MPI_Op *op);
 /* Multiply n numbers by a factor, rounded as the dtype is. */

@@ -4,6 +4,7 @@
  * the others after a barrier.  There is one namespace, and nothing is spawned. */
 #include <stdio.h>
 #include <stdarg.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/base.h"
@@ -13,12 +14,16 @@
 enum { MOST_LINE = 8192, MOST_KEY = 256, MOST_VALUE = 4096 };
 
 typedef struct process {
-    peer peer;
-    bool known, waits;          /* has said its number; is in the barrier */
+    peer    peer;
+    td_pmi *server;             /* that it has said its number to; NULL */
+    int     rank;
+    bool    waits, done;        /* in the barrier; has said that it is done */
 } process;
 
 struct td_pmi {
     int   size;
+    bool  lost;                 /* one that had said its number has gone: no barrier is passed from then on */
+    process **processes;        /* by rank; NULL */
     char  name[64];             /* of the namespace: MPICH names memory that it shares after it, so no two servers have the same */
     loop  loop;
     table data;
@@ -51,13 +56,13 @@ static text word(text line, const char *name)
 }
 static bool is(text t, const char *what) { return t.size == strlen(what) && memcmp(t.data, what, t.size) == 0; }
 
-static int greet(const td_pmi *s, process *p, text line)
+static int greet(td_pmi *s, process *p, text line)
 {
     text id = word(line, "pmiid");
     int64_t rank = -1;
-    if (number_of((td_blob){(void *)id.data, id.size}, id, &rank) != 0 || rank < 0 || rank >= s->size || p->known)
+    if (number_of((td_blob){(void *)id.data, id.size}, id, &rank) != 0 || rank < 0 || rank >= s->size || p->server || s->processes[rank])
         return -1;
-    p->known = true;
+    p->server = s, p->rank = (int)rank, s->processes[rank] = p;
     return say(p, "cmd=initack rc=0\ncmd=set size=%d\ncmd=set rank=%d\ncmd=set debug=0\n", s->size, (int)rank);
 }
 
@@ -81,17 +86,15 @@ static int barrier(const td_pmi *s, process *p)
 {
     int waiting = 0;
     p->waits = true;
-    for (int i = 0; i < s->loop.count; i++)
-        waiting += ((process *)s->loop.peers[i])->waits;
-    for (int i = 0; i < s->loop.count && waiting == s->size; i++) {
-        process *other = (process *)s->loop.peers[i];
-        if (!other->waits)
-            continue;
+    for (int i = 0; i < s->size; i++)
+        waiting += s->processes[i] && s->processes[i]->waits;
+    for (int i = 0; i < s->size && waiting == s->size; i++) {
+        process *other = s->processes[i];
         other->waits = false;
         other->peer.failed = other->peer.failed || say(other, "cmd=barrier_out rc=0\n") != 0;
         loop_flush(&other->peer);
     }
-    return 0;
+    return s->lost ? -1 : 0;
 }
 
 static int answer(td_pmi *s, process *p, text line)
@@ -99,7 +102,7 @@ static int answer(td_pmi *s, process *p, text line)
     text command = word(line, "cmd");
     if (is(command, "initack"))
         return greet(s, p, line);
-    if (!p->known)
+    if (!p->server)
         return -1;
     if (is(command, "init"))
         return say(p, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
@@ -118,7 +121,7 @@ static int answer(td_pmi *s, process *p, text line)
     if (is(command, "barrier_in"))
         return barrier(s, p);
     if (is(command, "finalize"))
-        return say(p, "cmd=finalize_ack rc=0\n");
+        return p->done = true, say(p, "cmd=finalize_ack rc=0\n");
     return -1;                      /* "abort", too: the process ends by itself */
 }
 
@@ -131,9 +134,26 @@ static int64_t take(loop *l, peer *p, const char *data, size_t size)
     return memchr(data, 0, line.size) || answer(l->context, (process *)p, line) != 0 ? -1 : (int64_t)line.size + 1;
 }
 
-static void forget(peer *p) { (void)p; }
+/* Who waits for it in a barrier would wait for ever. */
+static void forget(peer *peer)
+{
+    td_pmi *s = ((process *)peer)->server;
+    if (!s)
+        return;
+    s->lost |= !((process *)peer)->done;
+    s->processes[((process *)peer)->rank] = NULL;
+    for (int i = 0; i < s->size; i++)
+        if (s->lost && s->processes[i] && s->processes[i]->waits)
+            shutdown(s->processes[i]->peer.fd, SHUT_RDWR);
+}
 
 static const protocol pmi_protocol = {sizeof(process), take, forget};
+
+static void server_free(td_pmi *s)
+{
+    td_mem_free(s->processes, sizeof(process *) * (size_t)s->size);
+    td_mem_free(s, sizeof *s);
+}
 
 td_pmi *td_pmi_serve(int size)
 {
@@ -142,13 +162,15 @@ td_pmi *td_pmi_serve(int size)
     td_pmi *s = td_mem_alloc_zero(sizeof *s);
     if (!s)
         return NULL;
+    if (!(s->processes = td_mem_alloc_zero(sizeof(process *) * (size_t)size)))
+        return td_mem_free(s, sizeof *s), NULL;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(s->name, sizeof s->name, "tede_%d_%lld_%ld", (int)getpid(), (long long)now.tv_sec, now.tv_nsec);
     s->size = size;
     if (loop_start(&s->loop, &pmi_protocol, s, -1, 0) == 0)
         return s;
-    td_mem_free(s, sizeof *s);
+    server_free(s);
     return NULL;
 }
 
@@ -160,5 +182,5 @@ void td_pmi_release(td_pmi *s)
         return;
     loop_stop(&s->loop);
     table_free(&s->data);
-    td_mem_free(s, sizeof *s);
+    server_free(s);
 }

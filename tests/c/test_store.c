@@ -477,3 +477,35 @@ TD_TEST(processes_exchange_values_by_pmi)
     CHECK(right);
     CHECK(away);
 }
+
+/* Nobody comes to a barrier any more that somebody else has left without a word. */
+TD_TEST(a_process_that_goes_ends_the_barriers_of_others)
+{
+    if (td_test_failing)
+        return;
+    td_pmi *server = TRY(td_pmi_serve(2));
+    char byte;
+    int a = raw_pmi(server, 0), b = raw_pmi(server, 1);
+    bool began = a >= 0 && b >= 0 && send(a, "cmd=barrier_in\n", 15, MSG_NOSIGNAL) == 15;
+    close(b);
+    bool ended = recv(a, &byte, 1, 0) == 0;
+    int again = raw_pmi(server, 1);             /* comes too late */
+    bool refused = send(again, "cmd=barrier_in\n", 15, MSG_NOSIGNAL) == 15 && recv(again, &byte, 1, 0) <= 0;
+    close(a), close(again);
+    td_pmi_release(server);
+    CHECK(began && ended && refused);
+}
+TD_TEST(a_process_that_is_done_leaves_others_in_peace)
+{
+    if (td_test_failing)
+        return;
+    td_pmi *server = TRY(td_pmi_serve(2));
+    int a = raw_pmi(server, 0), b = raw_pmi(server, 1);
+    bool done = says(b, "cmd=finalize\n", "cmd=finalize_ack rc=0\n");
+    close(b);
+    int again = raw_pmi(server, 1);
+    done = done && send(a, "cmd=barrier_in\n", 15, MSG_NOSIGNAL) == 15 && says(again, "cmd=barrier_in\n", "cmd=barrier_out rc=0\n");
+    close(a), close(again);
+    td_pmi_release(server);
+    CHECK(done);
+}
