@@ -470,7 +470,7 @@ static void *build(td_device device, const char *source, const char *options, td
     const int number = __atomic_add_fetch(&builds, 1, __ATOMIC_RELAXED);        /* dlopen knows libraries by their names */
     snprintf(text, sizeof text, "%s/%d.c", folder, number);
     snprintf(library, sizeof library, "%s/%d.so", folder, number);
-    snprintf(command, sizeof command, "cc %s -w " SANITIZE " -shared -fPIC %s -o %s -lm > /dev/null 2>&1", options, text, library);
+    snprintf(command, sizeof command, "LD_PRELOAD= cc %s -w " SANITIZE " -shared -fPIC %s -o %s -lm > /dev/null 2>&1", options, text, library);
     bool good = binary->data ? write_whole(library, binary->data, binary->size)
                              : write_whole(text, source, strlen(source)) && system(command) == 0 && read_whole(library, binary);
     void *program = good ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
