@@ -22,12 +22,14 @@ void *td_mem_alloc_zero(size_t size);
 void  td_mem_free(void *block, size_t size);       /* NULL is fine */
 void *td_mem_realloc(void *block, size_t old_size, size_t new_size);
 
+/* Nanoseconds of a clock that never goes back. */
+int64_t td_nanoseconds(void);
+
 /* ---- errors that travel to another thread, with their foreign object */
 /* The pending error is taken off this thread; NULL if there was no memory for one. */
 void *td_error_detach(void);
 /* It becomes this thread's: -1. */
 int   td_error_attach(void *error);
-void  td_error_discard(void *error);
 
 /* ---- dtypes, beside the public functions: sizes by dtype, 0 where there is none (yet); conversions of float8 and of those from
  * plug-ins, by way of float */

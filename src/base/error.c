@@ -144,14 +144,6 @@ int td_error_attach(void *record)
     return -1;
 }
 
-void td_error_discard(void *record)
-{
-    if (record) {
-        clear(record);
-        free(record);
-    }
-}
-
 int td_error_foreign(void *object, void (*drop)(void *), const char *message)
 {
     td_error(TD_E_FOREIGN, "%s", message ? message : "");

@@ -41,12 +41,3 @@ td_scalar td_scalar_mul(td_scalar a, td_scalar b)
         return td_float(x * y);
     return td_complex(x * y - imag_of(a) * imag_of(b), x * imag_of(b) + imag_of(a) * y);
 }
-td_scalar td_scalar_div(td_scalar a, td_scalar b)
-{
-    double x = td_scalar_double(a), y = td_scalar_double(b);
-    if (!is_complex(a) && !is_complex(b))
-        return td_float(x / y);
-    double norm = y * y + imag_of(b) * imag_of(b);
-    return td_complex((x * y + imag_of(a) * imag_of(b)) / norm, (imag_of(a) * y - x * imag_of(b)) / norm);
-}
-td_scalar td_scalar_pow(td_scalar a, td_scalar b) { return td_float(pow(td_scalar_double(a), td_scalar_double(b))); }

@@ -1,4 +1,4 @@
-/* Arithmetic on scalars by Python's rules: integers stay exact unless divided. */
+/* Arithmetic on scalars by Python's rules: integers stay exact where they fit. */
 #ifndef TD_BASE_SCALAR_H
 #define TD_BASE_SCALAR_H
 #include <tede/base.h>
@@ -9,7 +9,5 @@ td_scalar td_scalar_neg(td_scalar a);
 td_scalar td_scalar_add(td_scalar a, td_scalar b);
 td_scalar td_scalar_sub(td_scalar a, td_scalar b);
 td_scalar td_scalar_mul(td_scalar a, td_scalar b);
-td_scalar td_scalar_div(td_scalar a, td_scalar b);
-td_scalar td_scalar_pow(td_scalar a, td_scalar b);
 
 #endif

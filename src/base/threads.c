@@ -42,7 +42,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -135,26 +134,19 @@ static void forget_sleepers(void)
 }
 #endif
 
-static int64_t nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* Until *word differs from `value`, for a while if spinning makes sense; whether it does. */
 static bool spin_until_changed(uint32_t *word, uint32_t value, bool sensible)
 {
     if (!sensible || LOAD(wanted) > pool.cores)
         return LOAD(*word) != value;
-    int64_t start = nanoseconds();
+    int64_t start = td_nanoseconds();
     do {
         for (int i = 0; i < 16; i++) {
             if (LOAD(*word) != value)
                 return true;
             td_pause();
         }
-    } while (nanoseconds() - start < SPIN_NS);
+    } while (td_nanoseconds() - start < SPIN_NS);
     return false;
 }
 
@@ -173,7 +165,7 @@ typedef struct progress {
 
 static void wake_if_worth_it(progress *p)
 {
-    if ((nanoseconds() - p->start) / p->finished * (p->chunks - p->finished) > WORTH_WAKING_NS) {
+    if ((td_nanoseconds() - p->start) / p->finished * (p->chunks - p->finished) > WORTH_WAKING_NS) {
         p->asleep = false;
         wake(&pool.posted, (int)(p->chunks - p->finished));
     }
@@ -367,7 +359,7 @@ static void run_in_pool(int64_t begin, int64_t end, int64_t step, uint32_t chunk
     for (uint32_t i = 0; i < open; i++)
         STORE(pool.parts[i].ticket, (loop + 1) << 32 | first_chunk(i, chunks, open));
     post();
-    int64_t start = nanoseconds();
+    int64_t start = td_nanoseconds();
     progress p = {.start = start, .chunks = chunks};
     bool asleep = __atomic_load_n(&pool.sleepers, __ATOMIC_SEQ_CST);
     if (asleep && (pool.unhelped < UNHELPED_MOST || start > pool.try_again))
@@ -387,7 +379,7 @@ static void run_in_pool(int64_t begin, int64_t end, int64_t step, uint32_t chunk
     if (LOAD(pool.done) == chunks)
         return;
 
-    int64_t waiting_since = nanoseconds();
+    int64_t waiting_since = td_nanoseconds();
     uint32_t done;
     while ((done = LOAD(pool.done)) != chunks) {
         if (spin_until_changed(&pool.done, done, true))
@@ -397,7 +389,7 @@ static void run_in_pool(int64_t begin, int64_t end, int64_t step, uint32_t chunk
             sleep_on(&pool.done, done);
         __atomic_store_n(&pool.waiting, 0, __ATOMIC_SEQ_CST);
     }
-    int64_t now = nanoseconds(), waited = now - waiting_since;
+    int64_t now = td_nanoseconds(), waited = now - waiting_since;
     if (waited > STALL_NS && waited > (now - start) / 2) {
         int64_t first = waited * PENALTY_FIRST;
         pool.penalty = pool.penalty * 2 > first ? pool.penalty * 2 : first;
@@ -412,7 +404,7 @@ static void run_in_pool(int64_t begin, int64_t end, int64_t step, uint32_t chunk
 /* Whether workers are to be left alone. */
 static bool alone(void)
 {
-    if (pool.alone_until && nanoseconds() >= pool.alone_until)
+    if (pool.alone_until && td_nanoseconds() >= pool.alone_until)
         pool.alone_until = 0;
     return pool.alone_until != 0;
 }

@@ -15,12 +15,17 @@ bool td_set_strict_views(bool on)
     return before;
 }
 
+int64_t td_nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 void td_emit(td_trace_event *event)
 {
     td_watch_state state = td_watch_now;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    event->time = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    event->time = td_nanoseconds();
     td_watch_now.watcher = NULL;
     td_watch_memory(false);
     state.watcher(event, state.context);

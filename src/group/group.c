@@ -265,7 +265,7 @@ td_work *td_group_start(td_group *group, const td_group_call *given)
     pthread_mutex_init(&work->lock, NULL);
     work->refcount = 1, work->kind = call.kind, work->root = call.root, work->source = -1, work->gone = -1;
     work->n_from = call.n_from, work->n_operands = n;
-    work->began = td_group_now();
+    work->began = td_nanoseconds();
     work->deadline = work->began + (int64_t)((call.timeout > 0 ? call.timeout : group->timeout) * 1e9);
     for (int i = 0; i < n; i++)
         if (take(work, &call, i)) {

@@ -45,7 +45,7 @@ extern const td_group_engine td_engine_alone;
 extern const char *const td_collective_names[TD_COLLECTIVES];
 /* It fails from now on; what is said is kept the first time. */
 void td_group_set_failed(td_group *group, const char *why);
-int64_t td_group_now(void);
+
 /* Let the thread move the work on. */
 int  td_work_later(td_work *work);
 /* Ends the thread; whether work was left. */

@@ -36,9 +36,7 @@ int td_interrupted(void)
 
 int64_t clock_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return td_nanoseconds() / 1000000;
 }
 
 int64_t deadline_after(int64_t timeout)

@@ -26,12 +26,6 @@ enum { ASK_GONE = 5 };                  /* milliseconds between two looks at whe
 #define GRACE     (250 * MS)            /* what a rank has sent before its end arrives within it */
 #define PUT_OFF   (1000 * MS)           /* how long what an engine has put off waits for the program to make the next call or to ask */
 
-int64_t td_group_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 static void sleep_for(int64_t nanoseconds) { nanosleep(&(struct timespec){nanoseconds / 1000000000, nanoseconds % 1000000000}, NULL); }
 
 /* ---- the end of work */
@@ -149,7 +143,7 @@ static int ask(td_work *work, bool looking, bool flushing)
             else
                 __atomic_store_n(&work->state, TD_WORK_DONE, __ATOMIC_RELEASE);
             drop_operands(work);
-        } else if (done < 0 || (looking && look(work, td_group_now()))) {
+        } else if (done < 0 || (looking && look(work, td_nanoseconds()))) {
             fail(work);
         }
         if (work->state != TD_WORK_PENDING)
@@ -221,13 +215,13 @@ int td_work_wait(td_work *work, double seconds, int (*check)(void *context), voi
     int done = ask(work, false, true);
     if (done)
         return done > 0 ? 0 : raise(work);
-    const int64_t start = td_group_now(), end = seconds > 0 ? start + (int64_t)(seconds * 1e9) : INT64_MAX;
+    const int64_t start = td_nanoseconds(), end = seconds > 0 ? start + (int64_t)(seconds * 1e9) : INT64_MAX;
     const int64_t spins = work->group->crowded ? 0 : SPINS;
     int64_t checked = start, pause = 20 * US;
     int stopped = 0, slack = 0;             /* by how much the kernel may prolong a thread's sleep; 0: not asked yet */
     __atomic_add_fetch(&waiting, 1, __ATOMIC_RELAXED);
     while (!(done = ask(work, false, true))) {
-        const int64_t now = td_group_now(), waited = now - start;
+        const int64_t now = td_nanoseconds(), waited = now - start;
         if (waited < spins)
             continue;
         if ((done = ask(work, true, true)))
@@ -276,13 +270,13 @@ static bool ask_all(bool ending)
     for (td_work *next, *work = all; work; work = next) {
         next = work->next;
         work->next = NULL;
-        const int64_t before = td_group_now();
+        const int64_t before = td_nanoseconds();
         if (ask(work, true, ending || before - work->began > PUT_OFF)) {
             td_work_release(work);
             moved = true;
         } else {
             *end = work, end = &work->next;
-            moved |= td_group_now() - before > 5 * US;
+            moved |= td_nanoseconds() - before > 5 * US;
         }
     }
     pthread_mutex_lock(&list_lock);

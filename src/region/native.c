@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include "base/cache.h"
 
 enum { PLANS = 1024, BUCKETS = 512, HOT = 3, MEASURED = 3, CHUNK = 16384, CHECKING = TD_NATIVE_BAD + 1 };
@@ -227,13 +226,6 @@ static int check(const td_native_loop *l, td_native_plan *p, td_group *g, td_reg
 
 /* ---- which tier */
 
-static double nanoseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 /* The tier of a loop that is known to be right: the one that is to be measured, or the quicker one. */
 static int choose(const td_native_plan *p)
 {
@@ -292,14 +284,14 @@ static td_native_outcome run_described(td_native_loop *l, td_group *g, td_region
         return outcome(check(l, p, g, r, tier1));
     }
     const bool native = r->tier == 2 || choose(p), measures = p->measured[native] < MEASURED;
-    const double begin = measures ? nanoseconds() : 0;
+    const int64_t begin = measures ? td_nanoseconds() : 0;
     r->unsettled |= measures;
     double elements = 1;
     const int status = native ? run_here(l, p) : tier1(g, r);
     for (int d = 0; d < l->ndim; d++)
         elements *= (double)l->sizes[d];
     if (measures)
-        note(p, native, nanoseconds() - begin, elements);
+        note(p, native, (double)(td_nanoseconds() - begin), elements);
     if (native) {
         __atomic_add_fetch(&p->native_runs, 1, __ATOMIC_RELAXED);
         __atomic_add_fetch(&compiled_groups, 1, __ATOMIC_RELAXED);

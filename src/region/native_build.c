@@ -62,13 +62,6 @@ static int64_t number_from(const char *name, int64_t otherwise)
     return text && rest != text && !*rest && n >= 0 ? n : otherwise;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* ---- a process */
 
 /* Run a program, what it prints into the file `log`: 0, or -1 with why. */
@@ -98,13 +91,13 @@ static int run(char *const *words, const char *log, char *why, size_t size)
     posix_spawnattr_destroy(&how);
     if (error)
         return snprintf(why, size, "%s can't be started: %s", words[0], strerror(error)), -1;
-    const double end = now() + (double)number_from("TEDE_COMPILER_SECONDS", SECONDS);
+    const int64_t end = td_nanoseconds() + (int64_t)number_from("TEDE_COMPILER_SECONDS", SECONDS) * 1000000000;
     int status = 0;
     pid_t ended;
     struct stat info;
     const char *fault = NULL;
     while ((ended = waitpid(pid, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-        fault = now() > end ? "doesn't end" : !stat(log, &info) && info.st_size > MOST_PRINTED ? "prints without end" : NULL;
+        fault = td_nanoseconds() > end ? "doesn't end" : !stat(log, &info) && info.st_size > MOST_PRINTED ? "prints without end" : NULL;
         if (fault) {
             kill(-pid, SIGKILL);
             waitpid(pid, &status, 0);

@@ -15,11 +15,6 @@ static inline int td_add_checked(int64_t a, int64_t b, int64_t *sum)
 {
     return TD_LIKELY(!__builtin_add_overflow(a, b, sum)) ? 0 : td_error(TD_E_RUNTIME, "integer addition overflow: %" PRId64 " + %" PRId64, a, b);
 }
-static inline int td_sub_checked(int64_t a, int64_t b, int64_t *difference)
-{
-    return TD_LIKELY(!__builtin_sub_overflow(a, b, difference)) ? 0
-         : td_error(TD_E_RUNTIME, "integer subtraction overflow: %" PRId64 " - %" PRId64, a, b);
-}
 
 /* Saturated: INT64_MIN or INT64_MAX stand for what lies beyond. */
 static inline int64_t td_mul_saturated(int64_t a, int64_t b)

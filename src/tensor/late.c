@@ -12,7 +12,7 @@ bool td_operands_wait(const td_tensor *out, int n, td_tensor *const *operands)
 {
     bool worth = out && td_is_noted(out);
     for (int i = 0; i < n; i++) {
-        if (operands[i] == TD_NONE)
+        if (!operands[i] || operands[i] == TD_NONE)
             continue;
         if (!td_may_wait_for(operands[i]))
             return false;

@@ -68,20 +68,6 @@ static inline int td_settle_to_write(const td_tensor *x)
 {
     return TD_UNLIKELY(td_in_region()) && td_is_noted(x) ? td_regions.settle(NULL) : 0;
 }
-/* Whether work that writes the tensors in the set `written` is left for later; all have td_may_wait_for then. */
-static inline bool td_leaves_work(int n, td_tensor *const *tensors, uint32_t written)
-{
-    bool worth = false;
-    if (TD_LIKELY(!td_in_region()))
-        return false;
-    for (int i = 0; i < n; i++)
-        if (tensors[i]) {
-            if (!td_may_wait_for(tensors[i]))
-                return false;
-            worth |= td_is_worth_recording(tensors[i]) || (written >> i & 1 && td_is_noted(tensors[i]));
-        }
-    return worth;
-}
 /* Let the thread's calls be computed at once, for code that reads what they give without asking; what `exclude` was, to be put back. */
 static inline td_keyset td_pause_region(void)
 {

@@ -3,7 +3,7 @@
 #define TD_TENSOR_RECORDED_H
 #include "tensor/late.h"
 
-/* Whether all operands, of which some may be TD_NONE, are plain ones on the CPU that may be read later, and one makes it worth it,
+/* Whether all operands, of which some may be TD_NONE or NULL, are plain ones on the CPU that may be read later, and one makes it worth it,
  * or recorded calls have the tensor that is written. `out`: NULL for a new one. */
 bool td_operands_wait(const td_tensor *out, int n, td_tensor *const *operands);
 static inline bool td_is_recorded(const td_tensor *out, int n, td_tensor *const *operands)

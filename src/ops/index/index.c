@@ -17,6 +17,7 @@
 #include "ops/index/index.h"
 #include "ops/reduce/reduce.h"
 #include "tensor/checked.h"
+#include "tensor/recorded.h"
 
 td_tensor *td_index_of(const char *op, td_tensor *index)
 {
@@ -142,7 +143,7 @@ int td_lookup_begin(td_lookup *l, td_tensor *self, int64_t n, td_tensor *const *
     for (int64_t i = 0; i < n; i++)
         if (indices[i] != TD_NONE && td_settle(indices[i]))
             return -1;
-    l->late = td_leaves_work(1, &self, 0);
+    l->late = td_is_recorded(NULL, 1, &self);
     if (!l->late && td_settle(self))
         return -1;
     l->exclude = td_pause_region();

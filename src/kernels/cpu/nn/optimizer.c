@@ -10,7 +10,7 @@
 #include <math.h>
 #include "kernels/cpu/nn/optimizer.h"
 #include "ops/nn/fused.h"
-#include "tensor/late.h"
+#include "tensor/recorded.h"
 
 enum { MOST = 5 };      /* tensors per parameter: itself, gradient, up to three of state */
 
@@ -102,7 +102,7 @@ static int step(const char *op, td_step_job *job, td_loop_body *const *bodies, t
         return 0;
     const checked_step s = {*job, bodies[type == TD_F64], type};
     const uint32_t written = 1 | 4 | 8 | 16 | (job->scaled ? 2 : 0);
-    if (td_leaves_work(MOST, tensors, written))
+    if (td_is_recorded(tensors[0], MOST, tensors))
         return td_regions.work(&(td_late_work){run, &s, sizeof s, MOST, written}, tensors);
     for (int i = 0; i < MOST; i++)
         if (tensors[i] && (written >> i & 1 ? td_settle_to_write(tensors[i]) : td_settle(tensors[i])))
