@@ -36,6 +36,10 @@ CODE = """
         "rnn": lambda x: tede.nn.functional.gelu(x), "prod": lambda x: x.prod(-1),
         "dropout off": lambda x: F.dropout(x, 0.5, training=False), "fill": lambda x: tede.full_like(x, 2.5),
         "logsumexp": lambda x: x.logsumexp(1),
+        "frexp": tede.frexp, "segments": lambda x: tede.segment_reduce(x, "sum", lengths=tede.tensor([2, 0], device=x.device)),
+        "lstsq": lambda x: tede.linalg.lstsq(x.mT, x.mT, driver="gelsd")[0], "pinv": lambda x: tede.linalg.pinv(tede.eye(3, device=x.device) + x[0, 0, 0].float()),
+        "rank": lambda x: tede.linalg.matrix_rank(x.float(), tol=0.1), "matrix_exp": lambda x: tede.linalg.matrix_exp(x[..., :4] / 9),
+        "complex": lambda x: x.to(tede.complex128).index_reduce(0, tede.tensor([1, 1], device=x.device), x.to(tede.complex128), "prod"),
     }
     leaves = tede.utils._pytree.tree_leaves
     for name, call in calls.items():
@@ -55,6 +59,7 @@ CODE = """
         "randperm": lambda x: tede.randperm(9, dtype=f64, device="toyc"),
         "rrelu": lambda x: F.rrelu(x, training=True), "in place": lambda x: F.dropout(x.clone(), 0.5, inplace=True),
         "gumbel": lambda x: F.gumbel_softmax(x),
+        "poisson": tede.poisson, "deviations": lambda x: tede.normal(0, x), "float weights": lambda x: tede.multinomial(x[0].float(), 2).double(),
     }
     for name, call in draws.items():
         result = call(there)
