@@ -339,7 +339,8 @@ def test_random_numbers_of_a_step_are_those_without_a_graph(fake):  # noqa: F811
             a = tede.randn(33, device="cuda") + 1
             b = tede.nn.functional.dropout(x, 0.5) * 2
             c = tede.rand(5, device="cuda", generator=own) + a[:5]
-            return a, b, c, tede.randint(10**12, (7,), device="cuda")
+            return a, b, c, tede.randint(10**12, (7,), device="cuda"), tede.bernoulli(each) + 1, tede.poisson(each * 20)
+        each = tede.linspace(0, 1, 17, device="cuda")
         def seven(f):
             tede.cuda.manual_seed(5), own.manual_seed(3)
             found = []
@@ -351,6 +352,8 @@ def test_random_numbers_of_a_step_are_those_without_a_graph(fake):  # noqa: F811
         expected, compiled = seven(draw), tede.compile(draw, mode="reduce-overhead")
         assert seven(compiled) == expected and seven(compiled) == expected
         assert count("graph launches") > 0
+        each[2] = 2
+        raises(RuntimeError, "p_in >= 0 && p_in <= 1", lambda: compiled()[4].tolist())
     """)
 
 
