@@ -51,7 +51,7 @@ SCOPE = {
                r"|(torch\._|from _)(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher|torch\._test_|_nn\._test_|_cached_tensors_enabled|_grid_sampler_2d_cpu_fallback|_torch_docs|AbortHandler"
                r"|_record_function_enter\(|symint_visitor_fn|_foobar\b|_add_batch_dim\b|_flat_param\b|_profiler_type\b|_fused_moving_avg_obs_fq_helper\b"
-               r"|KINETO_USE_DAEMON",
+               r"|KINETO_USE_DAEMON|\bview_groups\(|dimmap_test\(|\bInputDim\(|_validate_frozen_params|_PeriodicTimer\(",
     "streams as three numbers, of devices that aren't there": r"Stream\(stream_id=",
     "the views that PyTorch's functionalization makes again, node by node": r"test_python_functionalization(_conj)?\n",
     "which operators are one node in the backward pass": r"test_profiler_fwd_bwd_link\n",

@@ -116,6 +116,26 @@ def test_tables_and_losses():
     assert ranks.run(table, 2, "tede") == [[], []]
 
 
+def lookups(lib, rank, size):
+    """What a table with sharded rows gives is in parts that go where sums go."""
+    T, F = _parts(lib)
+    m, ids = T.init_device_mesh("cpu", (size,)), lib.tensor([[1, 2, 9], [3, 4, 0]])
+    lib.manual_seed(0)
+    weight, other = lib.randn(10, 4), lib.randn(6, 4)
+    x = F.embedding(T.distribute_tensor(ids, m, [T.Replicate()]), T.distribute_tensor(weight, m, [T.Shard(0)]))
+    y = F.embedding(T.distribute_tensor(ids % 6, m, [T.Replicate()]), T.distribute_tensor(other, m, [T.Shard(0)]))
+    wanted = weight[ids] + other[ids % 6]
+    found = [type(x.placements[0]).__name__, x.placements[0].is_partial("sum"), x.placements == y.placements, str((x + y).placements)]
+    close = [lib.allclose(z.full_tensor(), w) for z, w in ((x, weight[ids]), (x + y, wanted), (x.redistribute(placements=[T.Shard(0)]), weight[ids]))]
+    x += y
+    return *found, [*close, lib.allclose(x.full_tensor(), wanted)]
+
+
+def test_lookups_in_sharded_rows_are_sums():
+    for found in ranks.run(lookups, 2, "tede"):
+        assert found == ("_MaskPartial", True, False, "(Partial(sum),)", [True] * 4)
+
+
 def unknown(lib, rank, size):
     T, _ = _parts(lib)
     x = T.distribute_tensor(lib.eye(4), T.init_device_mesh("cpu", (size,)), [T.Shard(0)])
@@ -268,7 +288,6 @@ def test_sums_of_partial_sums_are_partial(library):
 
 def orders(lib, rank, size):
     """Shards of shards, whichever dimension of the mesh has split first: from each to each, and operators on them."""
-    from itertools import product
     T, _ = _parts(lib)
     S, X, R, wrong = T.Shard, T.placement_types._StridedShard, T.Replicate(), []
     m = T.init_device_mesh("cpu", (2, 2))

@@ -130,6 +130,14 @@ print(callable(torch.autograd.gradcheck), callable(torch.func.vmap), torch._func
 """) == ["True"] * 3
 
 
+def test_a_class_of_a_package_is_no_module_of_it():
+    from tede.distributed.elastic import timer
+    assert pkgutil.resolve_name("tede.distributed.elastic.timer.FileTimerServer.start") is timer.FileTimerServer.start
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("tede.distributed.elastic.timer.FileTimerServer")
+    assert isinstance(timer.FileTimerServer, type)
+
+
 def test_modules_below_those_that_are_loaded_already_are_found():
     program = ("import torch, torch.utils.data.distributed, torch.cpu; from torch.cpu.amp import autocast; "
                "from torch.distributed.fsdp import FullyShardedDataParallel; from torch.cuda.memory import memory_allocated; "
@@ -294,14 +302,14 @@ def test_what_others_look_for_at_import_is_there_and_refuses_when_used():
 import torch
 from torch.jit import _get_trace_graph
 import torch.jit._recursive, torch.autograd.profiler_legacy, torch.accelerator.memory, torch.cuda.amp.common
-import torch.distributed.fsdp, torch.distributed.tensor.placement_types
+import torch.distributed.fsdp, torch.distributed.tensor.debug
 def reduced(x, op=torch.distributed.ReduceOp.SUM):
     return op
 assert reduced(1).name == "SUM" and torch.distributed.ReduceOp.MAX != torch.distributed.ReduceOp.MIN
 assert torch.nn.parallel.distributed.DistributedDataParallel is torch.nn.parallel.DistributedDataParallel
 print(isinstance(torch.nn.Linear(1, 1), torch.distributed.fsdp.FSDPModule), torch.cuda.amp.common.amp_definitely_not_available())
 for call in (lambda: _get_trace_graph(None), lambda: torch.jit._recursive.infer_methods_to_compile(None),
-             lambda: torch.distributed.tensor.placement_types._StridedShard(0, split_factor=2), lambda: torch.compiler.load_cache_artifacts(b"")):
+             lambda: torch.distributed.tensor.debug.visualize_sharding(None), lambda: torch.compiler.load_cache_artifacts(b"")):
     try:
         call()
     except NotImplementedError as error:
@@ -309,5 +317,5 @@ for call in (lambda: _get_trace_graph(None), lambda: torch.jit._recursive.infer_
 with torch.autograd.profiler_legacy.profile() as prof:
     torch.ones(2) + 1
 print(len(prof.function_events) > 0)
-""") == """False True torch.jit._get_trace_graph torch.jit._recursive.infer_methods_to_compile torch.distributed.tensor
+""") == """False True torch.jit._get_trace_graph torch.jit._recursive.infer_methods_to_compile torch.distributed.tensor.debug.visualize_sharding
 torch.compiler.load_cache_artifacts True""".split()

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from itertools import product
+from types import ModuleType
 
 __path__ = []       # the files beside this one are modules of tede; found here as well, they would be loaded twice
 
@@ -245,7 +246,9 @@ def find_spec(name):
     if path in MODULES:
         return ModuleSpec(name, Known(import_module("tede." + MODULES[path])))
     section = section_of(path)
-    if section is None:
+    parent, _, last = name.rpartition(".")
+    there = vars(sys.modules[parent]).get(last) if parent in sys.modules else None
+    if section is None or there is not None and not isinstance(there, ModuleType):      # a class, say: a module would take its place
         return None
     return ModuleSpec(name, Maker(), is_package=has_modules(path))
 

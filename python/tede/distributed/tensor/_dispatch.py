@@ -73,7 +73,7 @@ def _on_meta(func, values, wholes):
 
 def _cost(now, need, numel, n):
     """Elements that a change of placement moves; None where there is none."""
-    if now == need:
+    if now.is_alike(need):
         return 0
     if need.is_replicate():
         return numel * (2 if now.is_partial() else 1)
@@ -126,7 +126,7 @@ def _plan(func, values, names, specs, mesh):
         strided = any(isinstance(s.placements[i], _StridedShard) for s in specs)
         for split in _rules.splits(call, n):
             split = _followed(split, [s.placements[i] for s in specs]) if strided else split
-            if any(split.ins[j] != specs[j].placements[i] for j in written):
+            if any(not specs[j].placements[i].is_alike(split.ins[j]) for j in written):
                 continue
             costs = [_cost(s.placements[i], need, _rules.numel(m), n) for s, need, m in zip(specs, split.ins, metas)]
             if None not in costs and (best is None or sum(costs) < best[0]):

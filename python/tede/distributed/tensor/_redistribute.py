@@ -14,7 +14,7 @@ WHOLE = Replicate()
 def _step(x, spec, i, target, later=False):
     """Local tensor and spec after a change of one mesh dimension's placement. `later`: see _collectives.py."""
     mesh, now = spec.mesh, spec.placements[i]
-    if now.is_shard() and target.is_shard(now.dim):
+    if now.is_alike(target) or now.is_shard() and target.is_shard(now.dim):
         pass                            # strided or not: nothing splits before that one
     elif now.is_shard() and target.is_shard():
         x = comm.all_to_all(x, now.dim, spec.sizes(i, now), target.dim, spec.sizes(i, target), mesh, i)
@@ -61,7 +61,7 @@ def redistribute_local(x, spec, placements, later=False):
     for i in DTensorSpec(spec.mesh, goal, spec.tensor_meta).order:
         now, target = spec.placements[i], goal[i]
         if now != target:
-            if now.is_partial() and target.is_partial() or now.is_shard() and target.is_partial():
+            if target.is_partial() and (now.is_shard() or now.is_partial() and not now.is_alike(target)):
                 x, spec = _step(x, spec, i, WHOLE)
             x, spec = _step(x, spec, i, target, later and spec.replaced(i, target).placements == goal)
     return x

@@ -19,7 +19,7 @@ from tede import _C
 from tede.distributed.tensor import _collectives as comm
 from tede.distributed.tensor._dtensor_spec import DTensorSpec
 from tede.distributed.tensor._splits import SPLITS
-from tede.distributed.tensor.placement_types import Partial, Replicate, Shard, _NormPartial
+from tede.distributed.tensor.placement_types import Partial, Replicate, Shard, _MaskPartial, _NormPartial
 
 FACTORY, INPLACE, OUT, VIEW, POINTWISE, COMPOSITE, LINEAR, ANY_DEVICE, PROMOTES, COPIES = (
     128, 256, 512, 1024, 8192, 16384, 32768, 131072, 2097152, 33554432)          # TD_OP_*
@@ -398,7 +398,7 @@ def more(name):
 @more("aten::embedding")
 def _rows_of_a_table(call, n, s):
     """A table in parts by rows: each rank looks up what it has, and zeros for the rest."""
-    yield Split((Shard(0), WHOLE), (Partial("sum"),), _lookup)
+    yield Split((Shard(0), WHOLE), (_MaskPartial(offset_shape=tede.Size(call.operands[0].shape)),), _lookup)
 
 
 def _lookup(func, args, kwargs, specs, plan):

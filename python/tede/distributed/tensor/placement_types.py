@@ -19,6 +19,10 @@ class Placement:
     def is_replicate(self):
         return isinstance(self, Replicate)
 
+    def is_alike(self, other):
+        """Whether what is placed so is placed as the other says without a change."""
+        return self == other or self.is_partial() and other.is_partial(self.reduce_op) and self.reduce_op != "norm"
+
     def is_partial(self, reduce_op=None):
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
@@ -122,6 +126,23 @@ class Partial(Placement):
         if self.reduce_op == "product":
             return x if mesh.get_local_rank(mesh_dim) == 0 else x.new_ones(x.shape)
         return x                            # avg, max, min of equal values
+
+
+class _MaskPartial(Partial):
+    """Of a lookup in a table whose rows are sharded: zeros where another rank has the row. It goes where a sum does; the table's shape and dimension say
+    whose it is."""
+
+    _fields = ("reduce_op", "offset_shape", "offset_dim")
+
+    def __init__(self, reduce_op="sum", offset_shape=None, offset_dim=0):
+        super().__init__(reduce_op)
+        self.offset_shape, self.offset_dim = offset_shape, offset_dim
+
+    def __repr__(self):
+        return f"_MaskPartial(reduce_op={self.reduce_op}, offset_shape={self.offset_shape}, offset_dim={self.offset_dim})"
+
+    def __str__(self):
+        return f"MaskP({self.reduce_op}, {self.offset_shape}, {self.offset_dim})"
 
 
 class _NormPartial(Partial):

@@ -41,6 +41,34 @@ def synchronize(store, data, rank, world_size, key_prefix, timeout=300):
 
 
 def barrier(store, world_size, key_prefix, barrier_timeout=300, rank=None, rank_tracing_decoder=None, trace_timeout=10):
-    """Wait until all ranks are here."""
+    """Wait until all ranks are here. With `rank` the error of one that waits too long says, on rank 0, which ranks are missing, by the names that
+    rank_tracing_decoder(rank) gives."""
     with store_timeout(store, barrier_timeout):
-        store.wait([_all_there(store, key_prefix, world_size)])
+        done = _all_there(store, key_prefix, world_size)
+        try:
+            store.wait([done])
+        except RuntimeError as error:
+            missing = None if rank is None else _missing(store, rank, world_size, key_prefix, trace_timeout)
+            if missing is None:
+                raise
+            names = rank_tracing_decoder or str
+            where = f"missing_ranks=[{', '.join(map(names, missing))}]" if rank == 0 else f"check rank 0 ({names(0)}) for missing rank info"
+            raise type(error)(f"Timed out waiting on barrier on rank {rank}, for key prefix: {key_prefix} (world_size={world_size}, {where}, "
+                              f"timeout={barrier_timeout})") from None
+
+
+def _missing(store, rank, world_size, prefix, seconds):
+    """Each rank says that it is here; rank 0 looks who hasn't, and lets the others go on. None: rank 0 hasn't said that it did."""
+    store.set(f"{prefix}{rank}/TRACE", "<val_ignored>")
+
+    def comes(key, *timeout):
+        try:
+            store.wait([key], *timeout)
+        except RuntimeError:
+            return False
+        return True
+    if rank:
+        return [] if comes(f"{prefix}/TRACING_GATE") else None
+    missing = [other for other in range(1, world_size) if not comes(f"{prefix}{other}/TRACE", datetime.timedelta(seconds=seconds))]
+    store.set(f"{prefix}/TRACING_GATE", "<val_ignored>")
+    return missing
