@@ -189,3 +189,16 @@ def test_the_value_of_a_dual_number_has_no_tangent_whatever_its_base_has(lib):
             assert tangent is not None
             for primal in value, value * 2, value.reshape(-1)[0], value.detach():
                 assert forward_ad.unpack_dual(primal).tangent is None
+
+
+def test_running_statistics_have_no_tangents(lib):
+    forward_ad = lib.autograd.forward_ad
+    for moving in (0,), (1,), (1, 2), (0, 1), (0, 2), (0, 1, 2):
+        with forward_ad.dual_level():
+            given = [lib.randn(3, 2, 5), lib.randn(2), lib.rand(2) + 1]
+            given = [forward_ad.make_dual(x, lib.rand(x.shape)) if i in moving else x for i, x in enumerate(given)]
+            if 0 in moving and len(moving) > 1:
+                with pytest.raises(RuntimeError, match="batch_norm is not differentiable wrt running_mean and running_var"):
+                    lib.nn.functional.batch_norm(*given)
+            else:
+                assert (forward_ad.unpack_dual(lib.nn.functional.batch_norm(*given)).tangent is not None) == (0 in moving)

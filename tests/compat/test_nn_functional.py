@@ -311,3 +311,17 @@ def test_folding_into_less_than_a_window_is_refused_by_name(lib, F):
                      (11, "match the calculated number of sliding blocks")):
         with pytest.raises(RuntimeError, match=words):
             F.fold(lib.ones(1, 12, n), output_size=(4, 5), kernel_size=(2, 2), stride=1, dilation=8, padding=0)
+
+
+def test_sizes_to_resize_to_are_integers(lib, F):
+    x = lib.ones(1, 1, 4)
+    for size in 2.0, lib.tensor(2.0):
+        for mode in "nearest", "area", "linear":
+            with pytest.raises(TypeError, match="expected size to be one of int or"):
+                F.interpolate(x, size=(size,), mode=mode)
+    assert F.interpolate(x, size=(lib.tensor(2),)).shape == (1, 1, 2)
+
+
+def test_statistics_of_nothing(lib):
+    with pytest.raises(RuntimeError, match=r"input tensor must have at least one element, but got input_sizes = \[0, 1\]"):
+        lib.batch_norm_update_stats(lib.rand(0, 1), lib.rand(1), lib.rand(1), 0.)

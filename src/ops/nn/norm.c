@@ -12,6 +12,7 @@
 #include "calls_ops_nn_norm.h"
 #include <inttypes.h>
 #include <math.h>
+#include "autograd/tangent.h"
 #include "ops/compose.h"
 #include "tensor/checked.h"
 
@@ -443,10 +444,14 @@ int td_op_batch_norm_update_stats(td_tensor **results, td_tensor *input, td_tens
             others[n++] = d;
     td_tensor *found[2];
     td_scalar none = td_int(0);
+    td_shape_text text;
+    if (!input->numel)
+        return td_error(TD_E_RUNTIME, "input tensor must have at least one element, but got input_sizes = %s",
+                        td_shape_str(input->ndim, input->sizes, text));
     if (td_var_mean_correction(found, input, n, others, &none, false))
         return -1;
     TD_AUTO td_tensor *var = found[0], *mean = found[1];
-    const double count = input->numel ? (double)input->numel / (double)input->sizes[1] : 0;
+    const double count = (double)input->numel / (double)input->sizes[1];
     TD_AUTO td_tensor *unbiased = td_mul_scalar(var, td_float(count / (count - 1)));
     if (!unbiased || mix_in(running_mean, mean, momentum) || mix_in(running_var, unbiased, momentum))
         return -1;
@@ -460,6 +465,8 @@ td_tensor *td_op_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias
 {
     (void)cudnn_enabled;
     td_tensor *results[3];
+    if (td_tangent(input) && ((running_mean != TD_NONE && td_tangent(running_mean)) || (running_var != TD_NONE && td_tangent(running_var))))
+        return td_fail(TD_E_RUNTIME, "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad defined");
     if (input->numel == 0)
         return empty_batch(input, weight, bias);
     if (td_native_batch_norm(results, input, weight, bias, running_mean, running_var, training, momentum, eps))

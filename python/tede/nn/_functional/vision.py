@@ -1,7 +1,7 @@
 """Images: padding, resizing, sampling at given positions, and windows as columns."""
 import warnings
 
-from .._native import N
+from .._native import N, T
 from ._common import ntuple
 
 
@@ -33,6 +33,8 @@ _RESIZE = {
 
 
 def _is_integer(value):
+    if isinstance(value, T.Tensor):
+        return not value.is_floating_point()
     return isinstance(value, int) or (hasattr(value, "__index__") and not isinstance(value, float))
 
 
