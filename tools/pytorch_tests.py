@@ -36,7 +36,7 @@ SCOPE = {
     "quantized graphs": r"quantize_fx|(?<!make)(?<!\btest)_fx\b|pt2e|quantize_jit|TestReferenceQuantizedModule|nns\.|sparse_lut|_decomposed|AdaRound",
     "operators of one engine for quantized layers": r"onednn_quant|fbgemm_pack|fbgemm_linear|wrapped_quantized_linear",
     "QNNPACK": r"qnnpack|QNNPack",
-    "mkldnn": r"mkldnn|onednn|bf32_on|test_gradcheck_test_outputs",
+    "mkldnn": r"mkldnn|onednn|oneDNN|bf32_on|test_gradcheck_test_outputs",
     "complex32": r"complex32|chalf|ComplexHalf",
     "float8": r"float8",
     "CUDA's compiler": r"jiterator|triton",
@@ -51,7 +51,10 @@ SCOPE = {
                r"|(torch\._|from _)(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher|torch\._test_|_nn\._test_|_cached_tensors_enabled|_grid_sampler_2d_cpu_fallback|_torch_docs|AbortHandler"
                r"|_record_function_enter\(|symint_visitor_fn|_foobar\b|_add_batch_dim\b|_flat_param\b|_profiler_type\b|_fused_moving_avg_obs_fq_helper\b"
-               r"|KINETO_USE_DAEMON|\bview_groups\(|dimmap_test\(|\bInputDim\(|_validate_frozen_params|_PeriodicTimer\(",
+               r"|KINETO_USE_DAEMON|\bview_groups\(|dimmap_test\(|\bInputDim\(|_validate_frozen_params|_PeriodicTimer\("
+               r"|torch\._masked_softmax|_nn\.thnn_conv2d|_get_numerical_jacobian|aten\._convolution_double_backward",
+    "steps below 0 in slices, which are views here": r"\[1:9:-1\]",
+    "gradients of in-place forms that PyTorch hasn't": r"test_(elu|leaky_relu)_inplace_with_neg_",
     "streams as three numbers, of devices that aren't there": r"Stream\(stream_id=",
     "the views that PyTorch's functionalization makes again, node by node": r"test_python_functionalization(_conj)?\n",
     "which operators are one node in the backward pass": r"test_profiler_fwd_bwd_link\n",

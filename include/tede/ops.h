@@ -4230,6 +4230,9 @@ TD_API int td_grid_sampler_grad(td_tensor **results, td_tensor *grad, td_tensor 
 /* The positions that affine maps send a regular grid to: what grid_sampler takes. */
 TD_API td_tensor *td_affine_grid_generator(td_tensor *theta, int64_t n_size, const int64_t *size,
         bool align_corners);
+/* The gradient of affine_grid_generator, for which nothing is saved. */
+TD_API td_tensor *td_affine_grid_generator_backward(td_tensor *grad, int64_t n_size, const int64_t *size,
+        bool align_corners);
 
 /* ==== copy ================================================================================================ */
 

@@ -325,3 +325,20 @@ def test_sizes_to_resize_to_are_integers(lib, F):
 def test_statistics_of_nothing(lib):
     with pytest.raises(RuntimeError, match=r"input tensor must have at least one element, but got input_sizes = \[0, 1\]"):
         lib.batch_norm_update_stats(lib.rand(0, 1), lib.rand(1), lib.rand(1), 0.)
+
+
+@pytest.mark.parametrize("size", [[6, 3, 4, 5], [6, 3, 4, 5, 5]])
+def test_nothing_is_saved_for_the_gradient_of_a_regular_grid(lib, F, size):
+    dims = len(size) - 2
+    theta = lib.rand(6, dims, dims + 1, dtype=lib.float64, requires_grad=True)
+    grid = F.affine_grid(theta, size, align_corners=False)
+    weights = lib.rand(grid.shape, dtype=lib.float64)
+    (first,), (second,) = lib.autograd.grad(grid, theta, weights), lib.autograd.grad(grid, theta, weights)
+    assert lib.equal(first, second) and type(grid.grad_fn).__name__ == "AffineGridGeneratorBackward0"
+    assert lib.allclose(first, lib.ops.aten.affine_grid_generator_backward(weights, size, False))
+
+    def f(theta):
+        return F.affine_grid(theta, size, align_corners=True)
+    assert lib.autograd.gradcheck(f, (theta,), check_forward_ad=True, check_batched_grad=True) and lib.autograd.gradgradcheck(f, (theta,))
+    both = lib.stack([theta, theta * 2]).detach()
+    assert lib.allclose(lib.func.vmap(f)(both), lib.stack([f(x) for x in both]))

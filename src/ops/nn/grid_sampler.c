@@ -271,33 +271,52 @@ static td_tensor *line(td_tensor *theta, int64_t count, bool align)
     return align ? (x ? td_ref(x) : NULL) : td_times(x, td_float((double)(count - 1) / (double)count));
 }
 
-/* Each point (x, y, 1) or (x, y, z, 1) of the grid times theta's transpose: one batched product. */
-td_tensor *td_op_affine_grid_generator(td_tensor *theta, int64_t n_size, const int64_t *size, bool align)
+/* The points (x, y, 1) or (x, y, z, 1) of a regular grid, a row each, the same ones for each of size[0] maps. */
+static td_tensor *regular_grid(td_tensor *like, int64_t n_size, const int64_t *size, bool align, int64_t *points)
 {
     int dims = (int)n_size - 2;
     if (dims != 2 && dims != 3)
         return td_fail(TD_E_RUNTIME, "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.");
     td_tensor *parts[4] = {NULL};
-    int64_t sizes[5], points = 1;
     bool fine = true;
+    *points = 1;
     for (int d = 0; d < dims; d++)
-        points = td_mul_saturated(points, size[2 + d]);
+        *points = td_mul_saturated(*points, size[2 + d]);
     for (int d = 0; d < dims; d++) {             /* the last dimension's coordinate comes first */
         int64_t shape[3] = {1, 1, 1};
         shape[d] = size[2 + d];
-        TD_AUTO td_tensor *x = line(theta, size[2 + d], align), *apart = td_reshape(x, dims, shape);
+        TD_AUTO td_tensor *x = line(like, size[2 + d], align), *apart = td_reshape(x, dims, shape);
         parts[dims - 1 - d] = td_expand(apart, dims, size + 2);
         fine &= parts[dims - 1 - d] != NULL;
     }
-    parts[dims] = td_ones(dims, size + 2, (td_dtype)theta->dtype, theta->device);
+    parts[dims] = td_ones(dims, size + 2, (td_dtype)like->dtype, like->device);
     TD_AUTO td_tensor *base = fine && parts[dims] ? td_stack(dims + 1, parts, -1) : NULL;
     for (int d = 0; d <= dims; d++)
         td_tensor_release(parts[d]);
-    TD_AUTO td_tensor *rows = td_reshape(base, 3, (int64_t[]){1, points, dims + 1});
-    TD_AUTO td_tensor *each = td_expand(rows, 3, (int64_t[]){size[0], points, dims + 1});
+    TD_AUTO td_tensor *rows = td_reshape(base, 3, (int64_t[]){1, *points, dims + 1});
+    return td_expand(rows, 3, (int64_t[]){size[0], *points, dims + 1});
+}
+
+/* Each point times theta's transpose: one batched product. */
+td_tensor *td_op_affine_grid_generator(td_tensor *theta, int64_t n_size, const int64_t *size, bool align)
+{
+    int64_t sizes[5], points;
+    TD_AUTO td_tensor *each = regular_grid(theta, n_size, size, align, &points);
     TD_AUTO td_tensor *transposed = td_transpose_int(theta, 1, 2);
     TD_AUTO td_tensor *moved = td_bmm(each, transposed);
+    if (!moved)
+        return NULL;
+    const int dims = (int)n_size - 2;
     sizes[0] = size[0], sizes[1 + dims] = dims;
     memcpy(sizes + 1, size + 2, (size_t)dims * sizeof(int64_t));
     return td_reshape(moved, dims + 2, sizes);
+}
+td_tensor *td_op_affine_grid_generator_backward(td_tensor *grad, int64_t n_size, const int64_t *size, bool align)
+{
+    int64_t points;
+    TD_AUTO td_tensor *each = regular_grid(grad, n_size, size, align, &points);
+    TD_AUTO td_tensor *moved = each ? td_reshape(grad, 3, (int64_t[]){size[0], points, n_size - 2}) : NULL;
+    TD_AUTO td_tensor *columns = td_transpose_int(each, 1, 2);
+    TD_AUTO td_tensor *shares = td_bmm(columns, moved);
+    return td_transpose_int(shares, 1, 2);
 }
