@@ -585,10 +585,12 @@ class Pair:
 
     def overwrites_operand(self, line):
         """Whether a line writes to memory that it reads through another operand: what comes of that is nobody's promise."""
-        assigned = re.match(r'(v\d+(?:\[\d+\])?)(\[.*\])? (\S+=|=) (.*)', line)
+        assigned = re.match(r'(v\d+)(\[.*\])? (\S*=) (.*)', line)
         if assigned and (assigned[2] or assigned[3] != '='):        # x -= y, x[...] = y; x -= x is every element for itself
-            read = re.findall(r'\bv\d+(?:\[\d+\])?', assigned[4])
-            return any(shares(assigned[1], name, self.spaces) and (assigned[2] or not self.same_place(assigned[1], name)) for name in read)
+            part = assigned[2]
+            targets = [name for name in self.pool if name.partition('[')[0] == assigned[1]]
+            read = [name for name in self.pool if name.partition('[')[0] in re.findall(r'\bv\d+', assigned[4])]
+            return any(shares(a, b, self.spaces) and (part or not self.same_place(a, b)) for a in targets for b in read)
         line = re.sub(r'^(with .*?: )?v\d+(\[\d+\])? = ', '', line)
         before, out, after = line.partition('out=')
         if out:

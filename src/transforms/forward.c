@@ -194,7 +194,7 @@ static td_tensor *ordered_alike(const td_tensor *x, td_tensor *t)
 static int lay_out_alike(const td_op *op, td_tensor *x)
 {
     td_tensor *t = td_tangent(x);
-    if (t && op->tangents == TD_TANGENTS_LINEAR_RESOLVED && t->keys & ~x->keys & TD_KEYSET(TD_KEY_CONJUGATE)) {
+    if (t && op->tangents == TD_TANGENTS_LINEAR_RESOLVED && (t->keys & ~x->keys & TD_KEYSET(TD_KEY_CONJUGATE) || td_wrapped_of(t))) {
         TD_AUTO td_tensor *plain = td_resolve_conj(t);
         return plain ? td_set_tangent(x, plain) : -1;
     }
@@ -429,6 +429,17 @@ static int take_over(td_tensor *self, td_tensor *t)
     return t ? td_copy_(own, t) : td_zero_(own);
 }
 
+static bool may_record(td_tensor *x) { return td_requires_grad(x) || (x && td_wrapped_of(x)); }
+
+/* Whether the tangent that a call has may have a history, here or at another level. */
+static bool is_recorded(const td_op *op, const td_value *arguments)
+{
+    for (int i = 0; i < op->info.n_arguments && td_grad_enabled(); i++)
+        if (arguments[i].kind == TD_VALUE_TENSOR && (may_record(arguments[i].tensor) || may_record(td_tangent(arguments[i].tensor))))
+            return true;
+    return false;
+}
+
 static int in_place(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results)
 {
     td_tensor *self = arguments[0].tensor;
@@ -451,8 +462,14 @@ static int in_place(const td_op *op, td_keyset keys, const td_value *arguments, 
             td_values_release(&made, 1);
         return td_op_call_keys(op, keys, arguments, results);
     } else if (op->functional && !is_random(op)) {
-        td_value made;
-        if (td_op_call(td_op_find(op->functional), arguments, &made) != 0)
+        td_value made, in[TD_MOST_ARGUMENTS];
+        memcpy(in, arguments, sizeof *in * (size_t)op->info.n_arguments);
+        const bool recorded = is_recorded(op, arguments);       /* then the tangent's history keeps what self was until now */
+        TD_AUTO td_tensor *old = recorded ? td_clone(self) : NULL;
+        for (int i = 0; recorded && i < op->info.n_arguments; i++)
+            if (in[i].kind == TD_VALUE_TENSOR && in[i].tensor == self)
+                in[i].tensor = old;
+        if ((recorded && !old) || td_op_call(td_op_find(op->functional), in, &made) != 0)
             return -1;
         t = td_tensor_retain(td_tangent(made.tensor));
         td_tensor_release(made.tensor);

@@ -109,3 +109,80 @@ def test_zeros_of_independent_functions_have_no_history(lib, name):
     function = (lambda v: other * 1) if name in ('vjp', 'jvp') else lambda v: other.sum()
     value, zeros = getattr(lib.autograd.functional, name)(function, x, x, create_graph=True)
     assert value.requires_grad and zeros.tolist() == [0, 0, 0] and not zeros.requires_grad
+
+
+@pytest.mark.parametrize('name', ['smooth_l1_loss', 'huber_loss'])
+def test_gradients_of_not_a_number_are_none(lib, name):
+    x = lib.tensor([float('nan'), 1., 3.], requires_grad=True)
+    target = lib.zeros(3, requires_grad=True)
+    getattr(lib.nn.functional, name)(x, target, reduction='sum').backward()
+    for gradient, sign in (x.grad, 1), (target.grad, -1):
+        assert gradient[0].isnan() and gradient[1:].tolist() == [sign, sign]
+
+
+def test_a_tangent_keeps_what_is_overwritten(lib):
+    x, other = lib.tensor([1., 3.], requires_grad=True), lib.tensor([1., 2.])
+
+    def function(v):
+        w = v * 1
+        w.mul_(v)
+        return w.exp_()
+    tangent = lib.func.jvp(function, (x,), (other,))[1]
+    apart = lib.func.jvp(lambda v: (v * 1 * v).exp(), (x,), (other,))[1]
+    assert lib.autograd.grad(tangent.sum(), x)[0].tolist() == pytest.approx(lib.autograd.grad(apart.sum(), x)[0].tolist())
+    nested = lib.func.grad(lambda y: lib.func.jvp(function, (y,), (other,))[1].sum())(x.detach())
+    other_way = lib.func.grad(lambda y: lib.func.jvp(lambda v: (v * v).exp(), (y,), (other,))[1].sum())(x.detach())
+    assert nested.tolist() == pytest.approx(other_way.tolist())
+
+
+def test_parts_of_conjugates_at_a_level(lib):
+    x, unit = lib.ones(2), lib.ones(2) * 1j
+    assert lib.func.vjp(lambda v: lib.complex(v, v).conj().imag, x)[0].tolist() == [-1, -1]
+    assert lib.func.vjp(lambda v: unit.conj().imag, x)[0].tolist() == [-1, -1]
+    assert lib.func.grad(lambda v: (v * unit).conj().imag.sum())(x).tolist() == [-1, -1]
+    assert lib.func.jvp(lambda v: (v * unit).conj().real, (x,), (x,))[1].tolist() == [0, 0]
+    assert lib.func.vjp(lambda v: lib.view_as_real((v * unit).conj().resolve_conj()), x)[0].tolist() == [[0, -1]] * 2
+
+
+def doubled(lib):
+    class Doubled(lib.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            y = x.clone()
+            y.mul_(2)
+            return y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 3 + ctx.saved_tensors[0]
+    return Doubled
+
+
+def test_functions_within_functionalize(lib):
+    function, x = doubled(lib), lib.ones(2)
+
+    def whole(v):
+        w = v * 1
+        w.add_(1)
+        return function.apply(w)
+    functional = lib.func.functionalize(whole)
+    if lib.__name__ == 'torch':
+        return refused(lambda: functional(x), RuntimeError, 'NYI: Functionalize rule')
+    assert functional(x).tolist() == [4, 4]
+    assert lib.func.grad(lambda v: functional(v).sum())(x).tolist() == [5, 5]
+    assert lib.func.functionalize(lib.func.grad(lambda v: whole(v).sum()))(x).tolist() == [5, 5]
+    assert lib.vmap(functional)(lib.ones(3, 2)).tolist() == [[4, 4]] * 3
+
+
+def test_functional_tensors_that_got_out(lib):
+    kept = []
+    lib.func.functionalize(lambda v: kept.append(v) or v * 2)(lib.ones(3))
+    if lib.__name__ == 'tede':
+        refused(lambda: kept[0] * 2, RuntimeError, 'outside of the functionalize')
+        refused(lambda: kept[0].add_(2), RuntimeError, 'outside of the functionalize')

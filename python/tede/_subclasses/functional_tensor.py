@@ -297,6 +297,8 @@ class FunctionalTensor(Tensor):
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         if func.namespace == "prim":        # a query of metadata: the value's
             return func(*(x._value if isinstance(x, FunctionalTensor) else x for x in args))
+        if any(isinstance(x, FunctionalTensor) and x._level for x in tree.arg_tree_leaves(*args, **(kwargs or {}))):
+            raise RuntimeError(f"{func}: a functional tensor is used outside of the functionalize() that made it")
         return call(0, func, args, kwargs or {})
 
 
@@ -560,6 +562,11 @@ def _enter(reapply_views):
     number = _C._transform_enter(FUNCTIONALIZE)
     _thread.reapply[number] = reapply_views
     return number
+
+
+def _removes(number):
+    """What the functionalize level of that number was asked to remove."""
+    return "mutations" if _thread.reapply.get(number, True) else "mutations_and_views"
 
 
 def _leave():

@@ -11,7 +11,7 @@ from tede import _C
 from tede._C import Tensor
 from tede.autograd import function
 from tede.autograd.function import Function
-from tede.func._levels import VMAP, flatten, lower
+from tede.func._levels import FUNCTIONALIZE, VMAP, flatten, lower
 from tede.func._vmap import vmap
 from tede.utils import _pytree as tree
 
@@ -27,6 +27,8 @@ def apply(cls, args, kwargs=None):
         raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
                            f"override the setup_context staticmethod. {HELP}")
     kind, size, randomness = _C._transform_now()
+    if kind == FUNCTIONALIZE:
+        return _functional(cls, args)
     if kind != VMAP:
         return _lowered(cls, _C._transform_level()).apply(*args)
     own = getattr(cls, "vmap", None) is not getattr(Function, "vmap", None)
@@ -47,6 +49,19 @@ def apply(cls, args, kwargs=None):
 
 
 function.at_level = apply
+
+
+def _functional(cls, args):
+    """At a level of functionalize: the Function of the values, further out, with a forward that is functional itself."""
+    from tede._subclasses import functional_tensor as ft
+    from tede.func._functionalize import functionalize
+    number = _C._transform_level()
+    within = type(cls.__name__ + "Generated", (cls,), {"forward": staticmethod(functionalize(cls.forward, remove=ft._removes(number)))})
+
+    def value(x):
+        return x.from_functional() if isinstance(x, ft.FunctionalTensor) and x._level == number else x
+    values = tree.tree_map(value, args)
+    return tree.tree_map_only(Tensor, lambda x: ft._to_functional(x, number), _C._transform_below(within.apply, *values))
 
 
 def _with_keywords(cls, kwargs):

@@ -332,7 +332,7 @@ static td_tensor *c2c_many(td_tensor *self, int64_t n_s, const int64_t *s, int64
         return NULL;
     LET(x) = raised(self, true);
     LET(fit) = x ? fitted(x, &p) : NULL;
-    return td__fft_c2c(fit, p.n, p.dims, mode, forward);        /* a copy, where there are no dimensions */
+    return p.n ? td__fft_c2c(fit, p.n, p.dims, mode, forward) : td_clone(fit);
 }
 static td_tensor *r2c_many(const char *op, td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim, const char *norm,
                            bool forward)
