@@ -44,6 +44,8 @@ int td_rule_random(td_batch *b)
     int mode = b->level->randomness;
     bool any = td_any_batched(b), writes = b->op->info.flags & TD_OP_INPLACE;
     bool like = b->op->info.flags & TD_OP_FACTORY;      /* rand_like: its operand says the shape only */
+    if (b->op->info.flags & TD_OP_OUT)
+        return fail("vmap: We do not support calling out variants of random operations inside of vmap. Please use non-out variants as a workaround");
     if (mode == TD_RANDOM_ERROR)
         return fail("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
                     "randomness flags on vmap or perform the randomness operation out of vmap");

@@ -209,3 +209,14 @@ def test_ranks_of_all_members_decide_about_residuals(lib):
 def test_positions_of_a_split_are_no_batch(lib):
     with pytest.raises(RuntimeError):
         lib.func.vmap(lambda x, i: x.tensor_split(i)[0])(rows_of(lib), lib.tensor([[1], [2]]))
+
+
+@pytest.mark.parametrize("randomness", ["error", "same", "different"])
+def test_random_numbers_into_what_is_given(lib, randomness):
+    given = lib.zeros(3)
+    calls = (lambda x: lib.randn(3, out=given), lambda x: lib.normal(given, given, out=given), lambda x: lib.normal(0., 1., (3,), out=given),
+             lambda x: lib.bernoulli(given, out=given), lambda x: lib.randperm(3, out=lib.zeros(3, dtype=lib.int64)))
+    for call in calls:
+        with pytest.raises(RuntimeError, match="vmap: We do not support calling out variants of random operations inside of vmap"):
+            lib.func.vmap(call, randomness=randomness)(lib.zeros(2, 3))
+    assert given.tolist() == [0, 0, 0]
