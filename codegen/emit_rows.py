@@ -149,8 +149,8 @@ class Rows:
         rule = op.entry.get('late')
         if rule is None or op.target or op.variant == 'out':
             return ''
-        if rule == 'leaves_work':
-            return '.leaves_work = true'
+        if rule in ('leaves_work', 'joins'):
+            return f'.{rule} = true'
         numbers = {a.name: i for i, a in enumerate(op.schema.arguments)}
         size = re.fullmatch(r'(\w+)\.shape\[(-?\d+)\]', rule['below'])
         fields = {'index': numbers[rule['index']], 'below': numbers[size[1] if size else rule['below']], 'dim': int(size[2]) if size else 0,

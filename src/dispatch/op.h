@@ -45,6 +45,7 @@ typedef enum td_tangents {
 /* `late:` of the entry: what a region may do with the operator beyond what follows from its kind. Numbers are those of arguments. */
 typedef struct td_late_rule {
     bool    leaves_work;            /* its kernel checks its arguments at once and leaves the rest for later (tensor/late.h) */
+    bool    joins;                  /* its result is what its first argument lists, one behind another along the second */
     bool    checks;                 /* elements of `index` must be at least 0 and below a size of `below`, that of `dim`, or the number `below` is; */
     uint8_t index, below, but;      /*   or else be the number `but`, if that isn't 0 */
     int8_t  dim;

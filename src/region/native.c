@@ -191,6 +191,42 @@ static bool agree(const char *got, const char *wanted, td_dtype dtype, int64_t n
     return true;
 }
 
+/* Bytes from the first element of x to behind the last one; strides of what is stored aren't negative. */
+static size_t span_of(const td_tensor *x)
+{
+    int64_t last = 0;
+    for (int d = 0; d < x->ndim && x->numel; d++)
+        last += (x->sizes[d] - 1) * x->strides[d];
+    return x->numel ? (size_t)((last + 1) * td_itemsize(x)) : 0;
+}
+
+/* The elements of x, which lie at `data` as x's do, one behind another in memory of their own; NULL without some. */
+static char *gather(const td_tensor *x, const char *data)
+{
+    const size_t item = (size_t)td_itemsize(x);
+    char *all = td_mem_alloc((size_t)x->numel * item);
+    int64_t index[TD_MAX_DIMS] = {0};
+    for (int64_t i = 0; i < x->numel && all; i++) {
+        int64_t at = 0;
+        for (int d = 0; d < x->ndim; d++)
+            at += index[d] * x->strides[d];
+        memcpy(all + (size_t)i * item, data + at * (int64_t)item, item);
+        for (int d = x->ndim - 1; d >= 0 && ++index[d] == x->sizes[d]; d--)
+            index[d] = 0;
+    }
+    return all;
+}
+static bool agrees_with(const td_tensor *x, const char *got)
+{
+    if (x->flags & TD_FLAG_CONTIGUOUS)
+        return agree(got, x->data, x->dtype, x->numel);
+    const size_t size = (size_t)(x->numel * td_itemsize(x));
+    char *a = gather(x, got), *b = gather(x, x->data);
+    const bool same = a && b && agree(a, b, x->dtype, x->numel);
+    td_mem_free(a, size), td_mem_free(b, size);
+    return same;
+}
+
 /* Both tiers, of which the results of tier 1 stay. */
 static int check(const td_native_loop *l, td_native_plan *p, td_group *g, td_region *r, int (*tier1)(td_group *g, td_region *r))
 {
@@ -198,7 +234,7 @@ static int check(const td_native_loop *l, td_native_plan *p, td_group *g, td_reg
     bool memory = true;
     for (int i = 0; i < l->n_runs; i++) {
         const td_native_run *run = &l->runs[i];
-        const size_t size = (size_t)(run->x->numel * td_itemsize(run->x));
+        const size_t size = span_of(run->x);
         data[i] = run->x->data;
         if (!run->stored)
             continue;
@@ -215,8 +251,8 @@ static int check(const td_native_loop *l, td_native_plan *p, td_group *g, td_reg
     for (int i = 0; i < l->n_runs; i++) {
         const td_tensor *x = l->runs[i].x;
         if (l->runs[i].stored && good && !status)
-            good = agree(copies[i], x->data, x->dtype, x->numel);
-        td_mem_free(copies[i], (size_t)(x->numel * td_itemsize(x)));
+            good = agrees_with(x, copies[i]);
+        td_mem_free(copies[i], span_of(x));
     }
     if (ran && !good)
         snprintf(p->why, sizeof p->why, "its results differ from those of tier 1");

@@ -4,7 +4,7 @@
  * Calls become values that later ones name, and tensors runs over one space of dimensions. Without reductions that is the calls' shape, with
  * dimensions merged where all runs allow it; with them it is the group's leading dimensions and one for the rest of a row, which must be one dimension
  * for each tensor that has it. A tensor that is written may be read again in the group if it shows the same elements in the same order:
- * then the value is meant, and memory is written at the end. Other views of what is written aren't printed.
+ * then the value is meant, and memory is written at the end. Of other views of what is written those are printed that have no element in common with it.
  *
  * Nothing of sizes and strides is in the key of a loop but whether elements of a row are one, neighbours or further apart. */
 #include "region/native.h"
@@ -57,6 +57,26 @@ static bool lay_out(const reader *rd, const td_tensor *x, int shift, td_native_r
     return numel == 1 || numel == rd->width;
 }
 
+/* Whether two runs, which step alike, have no element in common: parts of a tensor side by side along a dimension. */
+static bool are_apart(const td_native_loop *l, const td_native_run *a, const td_native_run *b)
+{
+    const int64_t apart = a->data < b->data ? b->data - a->data : a->data - b->data;
+    int64_t extent = td_itemsize(a->x);
+    if (a->x->dtype != b->x->dtype || a->full != b->full || memcmp(a->strides, b->strides, (size_t)l->ndim * sizeof *a->strides))
+        return false;
+    bool beside = false;                /* the inner dimensions of both are, which then are gone through as one */
+    for (int d = l->ndim - 1; d >= 0; d--) {
+        if (l->sizes[d] == 1 || (a->strides[d] == 0 && !a->full && d == l->ndim - 1))
+            continue;
+        if (a->strides[d] < extent)
+            return false;
+        extent += (l->sizes[d] - 1) * a->strides[d];
+        if (!beside && apart >= extent)
+            beside = true, extent += apart;
+    }
+    return beside;
+}
+
 /* The run of an operand or a result, or -1. */
 static int find_run(reader *rd, int16_t operand)
 {
@@ -79,7 +99,7 @@ static int find_run(reader *rd, int16_t operand)
         if (have->data == run->data && have->full == run->full && have->x->dtype == run->x->dtype &&
             !memcmp(have->strides, run->strides, (size_t)l->ndim * sizeof *run->strides))
             return i;
-        if (rd->g->written[run->storage])
+        if (rd->g->written[run->storage] && !are_apart(l, have, run))
             return -1;
     }
     return l->n_runs++;
@@ -337,6 +357,23 @@ static void merge(td_native_loop *l, int n)
     }
 }
 
+/* Have what is written be gone through as it lies in memory, if that is in another order than its dimensions': channels may be innermost. */
+static void order(td_native_loop *l)
+{
+    int first = 0;
+    while (first < l->n_runs && !l->runs[first].stored)
+        first++;
+    for (int d = 1; d < l->ndim && first < l->n_runs; d++)
+        for (int to = d; to > 0 && l->runs[first].strides[to - 1] < l->runs[first].strides[to]; to--) {
+            const int64_t size = l->sizes[to];
+            l->sizes[to] = l->sizes[to - 1], l->sizes[to - 1] = size;
+            for (int i = 0; i < l->n_runs; i++) {
+                int64_t *strides = l->runs[i].strides, stride = strides[to];
+                strides[to] = strides[to - 1], strides[to - 1] = stride;
+            }
+        }
+}
+
 bool td_native_describe(td_native_loop *l, const td_group *g, const td_region *r)
 {
     reader rd = {.loop = l, .g = g, .r = r};
@@ -356,6 +393,8 @@ bool td_native_describe(td_native_loop *l, const td_group *g, const td_region *r
     for (int64_t i = g->first; i <= g->last; i++)
         if (!r->calls[i].dropped && !read_call(&rd, &r->calls[i], g->operands[n++]))
             return false;
+    if (rd.uniform)
+        order(l);
     merge(l, rd.uniform ? l->ndim : l->ndim - 1);
     const int last = l->ndim - 1;
     for (int i = 0; i < l->n_runs; i++) {

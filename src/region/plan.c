@@ -68,15 +68,20 @@ static const td_tensor *of_rows(const td_late_call *c) { return is_elementwise(c
 static int find_storage(td_group *g, const td_tensor *x, int shift)
 {
     int64_t strides[TD_MAX_DIMS] = {0};
-    bool whole = true;                  /* has all of the leading dimensions, and begins in the first row */
+    bool whole = true;                  /* has all of the leading dimensions, and its first row lies in the storage's */
     const int64_t item = td_itemsize(x);
     for (int d = 0; d <= g->k; d++) {
         const int own = d - shift;
         whole = whole && own >= 0 && x->sizes[own] == g->sizes[d];
         strides[d] = own >= 0 ? x->strides[own] * item : 0;
     }
-    const int64_t offset = (intptr_t)x->data - (intptr_t)x->storage->data;
-    whole = whole && offset >= 0 && offset < strides[g->k];
+    int64_t end = (intptr_t)x->data - (intptr_t)x->storage->data + item;
+    whole = whole && end >= item;
+    for (int own = g->k + 1 - shift; own < x->ndim && whole; own++) {
+        whole = x->strides[own] >= 0;
+        end += x->sizes[own] ? (x->sizes[own] - 1) * x->strides[own] * item : 0;
+    }
+    whole = whole && end <= strides[g->k];
     for (int d = 0; d < g->k && whole; d++)
         whole = strides[d] >= strides[d + 1];
     for (int i = 0; i < g->n_storages; i++)
@@ -130,7 +135,7 @@ static bool add(td_group *g, const td_late_call *c)
         }
         /* Results of reductions have lost inner dimensions; weights of a norm have inner dimensions alone. */
         const int shift = result || (!is_elementwise(c) && !i) ? 0 : ndim - x->ndim;
-        if (shift < 0 || !x->storage || x->device.type != TD_CPU || !fits(g, x, shift) || (result && !(x->flags & TD_FLAG_CONTIGUOUS)))
+        if (shift < 0 || !x->storage || x->device.type != TD_CPU || !fits(g, x, shift) || (result && !is_elementwise(c) && !(x->flags & TD_FLAG_CONTIGUOUS)))
             return false;
         const int number = find_tensor(g, x, shift);
         const int storage = g->tensors[number].storage;

@@ -14,6 +14,8 @@
 #include "base/warn.h"
 #include "base/watch.h"
 #include "dispatch/spec.h"
+#include <tede/auto.h>
+#include <tede/foreign.h>
 #include "region/native.h"
 #include "tensor/head.h"
 #include "tensor/layout.h"
@@ -316,6 +318,31 @@ static int record_impl(const td_op *op, const td_value *arguments, td_tensor *co
     return recorded(c);
 }
 
+enum { MOST_PARTS = 16 };
+
+/* The implementation where the entry says `late: joins`: each operand is copied to its place, so that what computes it can write there. */
+static int record_parts(const td_op *op, const td_value *arguments, td_tensor *const *results, void *context)
+{
+    td_tensor *all = results[0];
+    const td_value *parts = &arguments[0];
+    const int64_t dim = arguments[1].integer < 0 ? arguments[1].integer + all->ndim : arguments[1].integer;
+    int64_t sizes[TD_MAX_DIMS], at = 0;
+    if (parts->count > MOST_PARTS || !all->numel)
+        return record_impl(op, arguments, results, context);
+    memcpy(sizes, all->sizes, sizeof *sizes * all->ndim);
+    for (int i = 0; i < parts->count; i++) {
+        td_tensor *x = parts->tensors[i];
+        if (!x->numel)
+            continue;
+        sizes[dim] = x->sizes[dim];
+        TD_AUTO td_tensor *place = td_tensor_view(all, all->ndim, sizes, all->strides, at * all->strides[dim]);
+        if (!place || record_copy(place, x))
+            return -1;
+        at += sizes[dim];
+    }
+    return 0;
+}
+
 /* The tensors among the arguments, as often as they come. */
 static int tensors_of(const td_op *op, const td_value *arguments, td_tensor **tensors)
 {
@@ -466,8 +493,9 @@ static int set_up(void)
         }
     }
     for (td_rows *r = td_rows_of_ops; r->op; r++) {
-        r->impl = (td_impl){.boxed = record_impl, .context = r};
-        __atomic_store_n(&td_op_find(r->op)->structured->impls[TD_LATE], &r->impl, __ATOMIC_RELEASE);
+        const td_op *op = td_op_find(r->op);
+        r->impl = (td_impl){.boxed = op->late.joins ? record_parts : record_impl, .context = r};
+        __atomic_store_n(&op->structured->impls[TD_LATE], &r->impl, __ATOMIC_RELEASE);
     }
     return 0;
 }

@@ -126,7 +126,38 @@ def several_dims(x):
     return (x.view(x.shape[0], 3, -1).exp() * 2).sum((1, 2)) + 1
 
 
-PROGRAMS = [several_dims, gelu, several, broadcast, strided, conversions, in_place, layer_norm, softmax, rows, doubles, halves, integers, cube]
+def rotary(x):
+    a, b = x[:, :150], x[:, 150:]
+    return tede.cat((a * x[0, :150] - b * 2, b * x[1, :150] + a * 3), -1)
+
+
+def joined(x):
+    i = (x * 100).int()
+    return tede.cat([x * 2, i + 1, tede.empty(0), x.abs()], 1), (x - 1).exp()
+
+
+def parts(x):
+    y = tede.empty_like(x)
+    y[:, :100] = x[:, 100:200] * 2
+    y[:, 200:] = (x[:, :100] * 3).exp()
+    y[:, 100:200] = y[:, 200:].sin() + 1
+    return y
+
+
+def overlapping_parts(x):
+    y = tede.zeros_like(x)
+    y[:, :100] += x[:, :100] + 1
+    y[:, 50:150] += x[:, :100] - 1
+    y[:, 1:101] += y[:, :100].clone() * 2
+    return y
+
+
+def channels_last(x):
+    y = x.view(5, 8, 30, 50).to(memory_format=tede.channels_last)
+    return (y * 2 + 1).relu() * y, (y.sigmoid() - y.mean((0, 2, 3), keepdim=True)) * 3
+
+
+PROGRAMS = [rotary, joined, parts, channels_last, several_dims, gelu, several, broadcast, strided, conversions, in_place, layer_norm, softmax, rows, doubles, halves, integers, cube]
 
 
 @needs_compiler
@@ -137,6 +168,13 @@ def test_results(program):
     close(result, program(x))
     assert groups > 0, plans
     assert not [why for state, _, why, *_ in plans if state == "discarded"], plans
+
+
+@needs_compiler
+def test_parts_that_overlap_are_written_one_after_another():
+    x = rand(200, 300)
+    result, groups, _ = compiled(overlapping_parts, x)
+    assert result.equal(overlapping_parts(x)) and not groups
 
 
 @needs_compiler
