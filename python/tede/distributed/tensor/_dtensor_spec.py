@@ -70,6 +70,8 @@ class DTensorSpec:
     def order(self):
         """The mesh dimensions in the order in which they split: one after the other, but a strided shard's after those later ones that have split the
         dimension into as many parts as it says."""
+        if not any(isinstance(p, _StridedShard) for p in self.placements):
+            return range(len(self.placements))
         found = []
         for i in reversed(range(len(self.placements))):
             p, at = self.placements[i], 0
