@@ -139,7 +139,10 @@ static int make_dist_errors(PyObject *module)
     for (int i = 0; i < DIST_ERRORS; i++) {
         PyObject *base = made[i].base < 0 ? PyExc_RuntimeError : dist_errors[made[i].base];
         dist_errors[i] = PyErr_NewExceptionWithDoc(made[i].name, made[i].doc, base, NULL);
-        if (!dist_errors[i] || PyModule_AddObjectRef(module, strrchr(made[i].name, '.') + 1, dist_errors[i]) < 0)
+        const char *name = strrchr(made[i].name, '.') + 1;
+        char internal[32];                                  /* torch._C._DistError */
+        snprintf(internal, sizeof internal, "_%s", name);
+        if (!dist_errors[i] || PyModule_AddObjectRef(module, name, dist_errors[i]) < 0 || PyModule_AddObjectRef(module, internal, dist_errors[i]) < 0)
             return -1;
     }
     return 0;

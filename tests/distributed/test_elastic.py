@@ -62,3 +62,14 @@ def test_a_timer_needs_someone_to_ask(library):
         pass
     with pytest.raises(BrokenPipeError), timer.expires(after=1, client=timer.FileTimerClient("/nowhere")):
         pass
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_store_says_what_it_was_made_with(library, monkeypatch):
+    utils = importlib.import_module(f"{library}.distributed.elastic.utils.distributed")
+    assert utils.create_c10d_store(True, "localhost", 0, wait_for_workers=False).libuvBackend
+    monkeypatch.setenv("USE_LIBUV", "0")
+    assert not utils.create_c10d_store(True, "localhost", 0, wait_for_workers=False).libuvBackend
+    names = "DistError", "DistBackendError", "DistNetworkError", "DistStoreError"
+    D, C = importlib.import_module(f"{library}.distributed"), importlib.import_module(f"{library}._C")
+    assert all(getattr(C, f"_{name}") is getattr(D, name) for name in names)
