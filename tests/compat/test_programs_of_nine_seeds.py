@@ -186,3 +186,13 @@ def test_functional_tensors_that_got_out(lib):
     if lib.__name__ == 'tede':
         refused(lambda: kept[0] * 2, RuntimeError, 'outside of the functionalize')
         refused(lambda: kept[0].add_(2), RuntimeError, 'outside of the functionalize')
+
+
+@pytest.mark.parametrize('view', ['x[0]', 'x[:1]', 'x.diagonal()', 'x.unfold(1, 2, 1)', 'x.select(1, 0)', 'x.unbind()[0]', 'x.split(1)[1]'])
+def test_gradients_of_views_have_not_been_written_to(lib, view):
+    x = lib.ones(2, 3, requires_grad=True)
+    eval(view, {'x': x}).sum().backward()
+    assert x.grad._version == 0
+    with lib.no_grad():
+        x.grad.mul_(2)
+    assert x.grad._version == 1

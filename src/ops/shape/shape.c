@@ -11,6 +11,7 @@
 #include "base/watch.h"
 #include <inttypes.h>
 #include <tede/auto.h>
+#include <tede/foreign.h>
 #include <tede/kernel.h>
 #include "dispatch/outputs.h"
 #include "tensor/checked.h"
@@ -478,15 +479,21 @@ td_tensor *td_op_unfold(td_tensor *self, int64_t dimension, int64_t size, int64_
 
 /* ---- gradients that write into zeros through the same view */
 
+/* A result that is written to while it is made has not been written to for those who get it. */
+static td_tensor *unwritten(td_tensor *made)
+{
+    if (made->storage)
+        td_tensor_set_version(made, 0);
+    return td_tensor_retain(made);
+}
+
 /* The gradient of a view that shows each element at most once: zeros, into which grad is copied where the view looks. */
 typedef td_tensor *pick(td_tensor *zeros, const void *how);
 static td_tensor *into_zeros(td_tensor *grad, int64_t n, const int64_t *sizes, pick *view, const void *how)
 {
     TD_AUTO td_tensor *whole = td_zeros(n, sizes, grad->dtype, grad->device);
     TD_AUTO td_tensor *part = whole ? view(whole, how) : NULL;
-    if (!part || td_copy_from_(part, grad, false))
-        return NULL;
-    return td_tensor_retain(whole);
+    return part && td_copy_from_(part, grad, false) == 0 ? unwritten(whole) : NULL;
 }
 /* As the view takes them: its arguments, for into_zeros' callback. */
 typedef struct select_how { int64_t dim, index; } select_how;
@@ -538,7 +545,7 @@ td_tensor *td_op_unfold_backward(td_tensor *grad, int64_t n, const int64_t *size
         if (td_add_tensor_(to, from, td_int(1)))
             return NULL;
     }
-    return windows ? td_tensor_retain(whole) : NULL;
+    return windows ? unwritten(whole) : NULL;
 }
 
 /* as_strided may see an element many times.  The gradient is added up over a flat copy of self's span of memory, then
