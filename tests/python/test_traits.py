@@ -231,6 +231,7 @@ def test_no_c_file_outside_ops_lists_operators():
 
 # Python's modules that name operators, and why: a public namespace or a protocol of PyTorch's is a list of names itself.
 PYTHON = {
+    'distributed/_shard/sharded_tensor/api.py': 'the operators besides elementwise ones that keep the blocks of a ShardedTensor: it refuses all others',
     'distributed/tensor/_rules.py': 'patterns of `batch`, some of which are called as an operator is',
     'distributed/tensor/_splits.py': 'generated from the entries',
     'export/_file.py': "Python's own operators on numbers, which a graph's file may name",
