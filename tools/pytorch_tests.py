@@ -52,7 +52,7 @@ SCOPE = {
                r"|python_dispatcher|torch\._test_|_nn\._test_|_cached_tensors_enabled|_grid_sampler_2d_cpu_fallback|_torch_docs|AbortHandler"
                r"|_record_function_enter\(|symint_visitor_fn|_foobar\b|_add_batch_dim\b|_flat_param\b|_profiler_type\b|_fused_moving_avg_obs_fq_helper\b"
                r"|KINETO_USE_DAEMON|\bview_groups\(|dimmap_test\(|\bInputDim\(|_validate_frozen_params|_PeriodicTimer\("
-               r"|torch\._masked_softmax|_nn\.thnn_conv2d|_get_numerical_jacobian|aten\._convolution_double_backward",
+               r"|torch\._masked_softmax|test_masked_softmax|test_Embedding(Bag)?_sparse|_nn\.thnn_conv2d|_get_numerical_jacobian|aten\._convolution_double_backward",
     "steps below 0 in slices, which are views here": r"\[1:9:-1\]",
     "gradients of in-place forms that PyTorch hasn't": r"test_(elu|leaky_relu)_inplace_with_neg_",
     "streams as three numbers, of devices that aren't there": r"Stream\(stream_id=",
