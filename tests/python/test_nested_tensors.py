@@ -151,3 +151,10 @@ def test_a_function_whose_nested_result_isnt_used_gets_zeros_of_its_structure():
     first, _ = Two.apply(x)
     first.values().sum().backward()
     assert seen[0].is_nested and seen[0].shape == x.shape and not seen[0].values().any() and x.grad.values().eq(1).all()
+
+
+@pytest.mark.parametrize("layout", [tede.strided, tede.jagged])
+def test_a_nested_tensor_is_not_resized(layout):
+    x = tede.nested.nested_tensor([tede.ones(3, 2), tede.ones(1, 2)], layout=layout)
+    with pytest.raises(NotImplementedError, match="aten::resize_"):
+        x.resize_(1, 1, 1)

@@ -610,6 +610,8 @@ td_tensor *td_op_copied(td_tensor *self, td_tensor *src, bool non_blocking)
 }
 td_tensor *td_op_resized(td_tensor *self, int64_t n_size, const int64_t *size, td_memory_format format)
 {
+    if (self->keys & TD_KEYSET(TD_KEY_PARTS))       /* in place it would come back here */
+        return td_layout_refuse("resize_", self);
     TD_AUTO td_tensor *copy = td_clone(self);
     return td_resize_(copy, n_size, size, format) ? NULL : td_ref(copy);
 }
