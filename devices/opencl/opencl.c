@@ -23,6 +23,8 @@
 enum { MOST = 32 };
 static struct index { cl_device_id device; cl_context context; cl_command_queue first; size_t allocated; } indices[MOST];
 static int n_indices;
+static struct queue { struct queue *next; cl_command_queue handle; int index; } *queues;       /* besides the first ones */
+static pthread_mutex_t queueing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t enumerating = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t launching = PTHREAD_MUTEX_INITIALIZER;   /* a kernel's arguments are set one by one */
 
@@ -241,23 +243,48 @@ static void *stream_new(td_device device, int priority)
     (void)priority;
     cl_int status;
     struct index *i = &indices[device.index];
-    cl_command_queue queue = clCreateCommandQueue(i->context, i->device, CL_QUEUE_PROFILING_ENABLE, &status);
-    return status == CL_SUCCESS ? queue : (failed("a new queue", status), NULL);
+    struct queue *q = malloc(sizeof *q);
+    if (!q)
+        return td_fail(TD_E_MEMORY, "opencl: no memory for a queue");
+    q->index = device.index;
+    q->handle = clCreateCommandQueue(i->context, i->device, CL_QUEUE_PROFILING_ENABLE, &status);
+    if (status != CL_SUCCESS) {
+        free(q);
+        failed("a new queue", status);
+        return NULL;
+    }
+    pthread_mutex_lock(&queueing);
+    q->next = queues, queues = q;
+    pthread_mutex_unlock(&queueing);
+    return q->handle;
 }
 static void stream_free(td_device device, void *stream)
 {
     (void)device;
-    clReleaseCommandQueue((cl_command_queue)stream);
+    pthread_mutex_lock(&queueing);
+    struct queue **at = &queues;
+    while ((*at)->handle != (cl_command_queue)stream)
+        at = &(*at)->next;
+    struct queue *q = *at;
+    *at = q->next;
+    pthread_mutex_unlock(&queueing);
+    clReleaseCommandQueue(q->handle);
+    free(q);
 }
 static int stream_synchronize(td_device device, void *stream)
 {
     TRY("work of a queue", clFinish(queue_of(device, stream)));
     return 0;
 }
-/* Of the first stream: others are waited for by whoever made them, through the core. */
 static int synchronize(int index)
 {
-    TRY("work of a queue", clFinish(indices[index].first));
+    cl_int status = clFinish(indices[index].first);
+    pthread_mutex_lock(&queueing);
+    for (const struct queue *q = queues; q && status == CL_SUCCESS; q = q->next)
+        if (q->index == index)
+            status = clFinish(q->handle);
+    pthread_mutex_unlock(&queueing);
+    TRY("work of a queue", status);
     return 0;
 }
 

@@ -245,7 +245,8 @@ TD_API int td_device_current(int type);
 TD_API int td_device_set_current(td_device device) TD_MUST_USE;
 /* Give the device an index if it has none; -1 with an error if there is no such device. */
 TD_API int td_device_resolve(td_device *device) TD_MUST_USE;
-/* Wait for all that was asked of it (index -1: the current one).  Devices that are never late have nothing to wait for. */
+/* Wait for all that was asked of it (index -1: the current one).  Devices that are never late have nothing to wait for.  A program waits before it ends:
+ * drivers' threads need what their libraries' destructors take away. */
 TD_API int td_device_synchronize(td_device device) TD_MUST_USE;
 /* The generator that random operators take on a device when none is given; for the CPU td_default_generator().  Borrowed. */
 TD_API td_generator *td_device_generator(td_device device);

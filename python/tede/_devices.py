@@ -1,4 +1,7 @@
 """Devices from outside: tede.load_device(name), and the module that stands for each, tede.<name>."""
+import atexit
+import contextlib
+import os
 import sys
 import types
 
@@ -176,11 +179,21 @@ def load_device(path):
     return loaded[_C._device_load(path)]
 
 
+def _finish(module, process):
+    """What was asked of a device is done before the program ends: threads of its driver may still compile and run what the destructors of its libraries
+    take away. A child of fork() has no such threads."""
+    if os.getpid() == process:
+        with contextlib.suppress(Exception):        # there is nobody left to tell
+            for index in range(module.device_count()):
+                module.synchronize(index)
+
+
 def add_module(name):
     """What Python has of a device. Called once it is loaded, which its first use does, too."""
     module = loaded[name] = DeviceModule(name)
     sys.modules[f"tede.{name}"] = module
     setattr(tede, name, module)
+    atexit.register(_finish, module, os.getpid())
 
     def move(self, device=None, non_blocking=False, **kwargs):
         return self.to(module._of(device), non_blocking=non_blocking, **kwargs)

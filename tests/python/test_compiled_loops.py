@@ -157,7 +157,8 @@ def channels_last(x):
     return (y * 2 + 1).relu() * y, (y.sigmoid() - y.mean((0, 2, 3), keepdim=True)) * 3
 
 
-PROGRAMS = [rotary, joined, parts, channels_last, several_dims, gelu, several, broadcast, strided, conversions, in_place, layer_norm, softmax, rows, doubles, halves, integers, cube]
+PROGRAMS = [rotary, joined, parts, channels_last, several_dims, gelu, several, broadcast, strided, conversions, in_place, layer_norm, softmax, rows,
+            doubles, halves, integers, cube]
 
 
 @needs_compiler

@@ -90,6 +90,31 @@ def test_programs_are_kept_on_disk(opencl, tmp_path):
     assert run().stdout == "[42.0, 42.0, 42.0]\n" and len(list((tmp_path / "a/b").iterdir())) == len(files)
 
 
+def test_a_program_may_end_while_kernels_are_compiled(opencl, tmp_path):
+    """PoCL's threads did that while its compiler was taken apart: a cold cache, and work that nobody waits for."""
+    done = python("""
+        import tede
+        tede.load_device("opencl")
+        x = tede.rand(4, 4, device="opencl")
+        y = [x.sort(), x.exp(), x.median(), x.softmax(0), x.cumsum(0), tede.nn.functional.interpolate(x[None, None], scale_factor=2, mode="bicubic")]
+    """, POCL_CACHE_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+
+
+def test_synchronize_waits_for_all_streams(opencl):
+    x = tede.rand(600, 600, device="opencl")
+    streams = [opencl.Stream() for _ in range(3)]
+    for stream in streams:
+        stream.wait_stream(opencl.current_stream())
+        with opencl.stream(stream):
+            y = x
+            for _ in range(5):
+                y = y @ x
+    events = [stream.record_event() for stream in streams]
+    opencl.synchronize()
+    assert all(event.query() for event in events)
+
+
 def test_the_first_use_loads_it(opencl):
     done = python("""
         import tede
