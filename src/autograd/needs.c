@@ -12,6 +12,11 @@ td_tensor *td_need_add(td_tensor *a, td_tensor *b) { return td_add(a, b); }
 int        td_need_add_(td_tensor *a, td_tensor *b) { return td_add_tensor_(a, b, td_int(1)); }
 td_tensor *td_need_ones_like(td_tensor *x) { return td_ones_like(x); }
 td_tensor *td_need_clone(td_tensor *x) { return td_clone(x); }
+td_tensor *td_need_as_strided(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    offset += td_tensor_offset(x);
+    return td_as_strided(x, ndim, sizes, ndim, strides, &offset);
+}
 /* Below autograd, so that a class's own detach is called and no view is recorded. */
 td_tensor *td_need_detach(td_tensor *x)
 {

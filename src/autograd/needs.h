@@ -29,6 +29,8 @@ int        td_need_copy_(td_tensor *to, td_tensor *from);
 td_tensor *td_need_sum_to_size(td_tensor *x, int ndim, const int64_t *sizes);
 td_tensor *td_need_convert(td_tensor *x, td_dtype dtype);
 td_tensor *td_need_real(td_tensor *x);
+/* By the operator: a class from Python may have no memory of its own. The offset counts elements from x's first. */
+td_tensor *td_need_as_strided(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
 /* The gradient of as_strided: zeros of the base's geometry with `grad` added at the view's elements; the offset counts
  * elements from the base's first. */
 td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes,

@@ -115,6 +115,11 @@ static td_tensor *geometry_apply(const geometry *g, td_tensor *base)
                 td_same_sizes(g->ndim, view_strides(g), seen->ndim, seen->strides);
     if (same && seen != base)
         return seen;
+    if (seen->keys >> TD_KEY_PYTHON & 1) {
+        td_tensor *called = td_need_as_strided(seen, g->ndim, view_sizes(g), view_strides(g), offset);
+        td_tensor_release(seen);
+        return called;
+    }
     td_tensor *view = td_view_strided(seen, g->ndim, view_sizes(g), view_strides(g), offset);
     td_node *node = view && td_wants_grad(seen) ? as_strided_node(view, seen) : NULL;
     if (view && td_wants_grad(seen) && (!node || td_set_gradient_edge(view, node, 0) != 0)) {

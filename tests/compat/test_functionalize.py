@@ -142,6 +142,18 @@ def test_transforms_around_and_within(lib):
     assert lib.equal(w.grad, expected)
 
 
+def test_a_gradient_goes_through_what_is_written_in_part(lib):
+    """The gradient's own views are made of tensors that have no memory."""
+    def written(a, w):
+        x = a.clone()
+        x[..., 0] = w.sum()
+        return x * 2
+    a, b = lib.rand(3, 4), lib.rand(3)
+    for chunk in (None, 1):
+        found = lib.func.functionalize(lambda v: lib.func.jacrev(lambda w: written(a, w), chunk_size=chunk)(b))(a)
+        assert found.equal(lib.func.jacrev(lambda w: written(a, w))(b))
+
+
 def test_modes_of_the_library_within(lib):
     fakes = importlib.import_module(lib.__name__ + "._subclasses.fake_tensor")
     with fakes.FakeTensorMode():

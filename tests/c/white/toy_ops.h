@@ -327,6 +327,10 @@ td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides)
     return y;
 }
 td_tensor *td_need_clone(td_tensor *x) { return scale(x, 1); }
+td_tensor *td_need_as_strided(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    return td_view_strided(x, ndim, sizes, strides, offset);
+}
 td_tensor *td_need_detach(td_tensor *x) { return td_tensor_alias(x, false); }
 int        td_need_copy_(td_tensor *to, td_tensor *from)
 {
