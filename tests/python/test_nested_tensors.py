@@ -158,3 +158,5 @@ def test_a_nested_tensor_is_not_resized(layout):
     x = tede.nested.nested_tensor([tede.ones(3, 2), tede.ones(1, 2)], layout=layout)
     with pytest.raises(NotImplementedError, match="aten::resize_"):
         x.resize_(1, 1, 1)
+    with pytest.raises(NotImplementedError, match="resize_as_"):
+        x.resize_as_(tede.ones(3))

@@ -768,7 +768,7 @@ static int in_place(const td_op *op, td_keyset below, const td_value *arguments,
     const td_op *functional = op->functional ? td_op_find(op->functional) : NULL;
     td_value ordered[TD_MOST_ARGUMENTS];
     if (!functional || !reordered(op, functional, arguments, ordered)) {
-        if (!td_is_nested(self))
+        if (!td_is_nested(self) || op->info.flags & TD_OP_INPLACE_VIEW)     /* of the values it would say nothing of the parts */
             return td_nested_refuse(op, self), -1;
         if (TD_RECORDS(self))
             return td_error(TD_E_NOT_IMPLEMENTED, "%s: a nested tensor that requires a gradient isn't changed in place by it", op->info.name);
