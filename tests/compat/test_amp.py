@@ -202,3 +202,16 @@ def test_recurrent_layers_take_inputs_of_another_dtype(lib, kind, given):
         layer(lib.rand(2, 1, 4))
     with lib.amp.autocast("cpu"):
         assert layer(lib.rand(2, 1, 4))[0].dtype is getattr(lib, given)
+
+
+@pytest.mark.parametrize("kind", ["GRUCell", "LSTMCell", "RNNCell"])
+@pytest.mark.parametrize("of_state", ["float32", "bfloat16"])
+def test_a_cells_state_keeps_its_dtype(lib, kind, of_state):
+    """... or that of the products, where it is the wider one."""
+    cell, state = getattr(lib.nn, kind)(3, 4), lib.rand(2, 4).to(getattr(lib, of_state))
+    with lib.autocast("cpu"):
+        results = cell(lib.rand(2, 3), (state, state.clone()) if kind == "LSTMCell" else state)
+    for result in results if kind == "LSTMCell" else [results]:
+        assert result.dtype == (lib.bfloat16 if kind == "RNNCell" else state.dtype)
+        result.float().sum().backward(retain_graph=True)
+    assert cell.weight_hh.grad.dtype == lib.float32

@@ -102,11 +102,12 @@ static td_tensor *cell(const char *op, int mode, td_tensor *input, td_tensor *h,
     td_tensor *results[3];
     if (!sequence || td_rnn_layer(results, sequence, h, mode == TD_RNN_LSTM ? c : TD_NONE, w_hh, b_hh, mode, false))
         return NULL;
-    td_tensor *out = td_select_int(results[0], 0, 0);
-    if (mode == TD_RNN_LSTM)
-        *c_out = td_select_int(results[1], 0, 0);
+    /* Under autocast the layer computes in float32, and the products with the inputs are of 16 bits, as the states may be. */
+    TD_AUTO td_tensor *out = td_select_int(results[0], 0, 0), *state = mode == TD_RNN_LSTM ? td_select_int(results[1], 0, 0) : NULL;
     drop(3, results);
-    return out;
+    if (state)
+        *c_out = td_to_dtype(state, td_promote_types(x->dtype, c->dtype), false, false, TD_MEMORY_FORMAT_NONE);
+    return out ? td_to_dtype(out, td_promote_types(x->dtype, h->dtype), false, false, TD_MEMORY_FORMAT_NONE) : NULL;
 }
 
 int td_op_lstm_cell(td_tensor **results, td_tensor *input, int64_t n_hx, td_tensor *const *hx, td_tensor *w_ih,
