@@ -118,15 +118,42 @@ static int share_with_saved(td_tensor *x)
             status |= td_set_tangent(node->saved[i].tensor, td_tangent(x));
     return status;
 }
-static int give_tangent(td_tensor *x, td_tensor *t) { return t && td_set_tangent(x, t) == 0 ? share_with_saved(x) : -1; }
+
+/* Whether others may look at t's memory, who holds one reference to it. A "yes" may be wrong. */
+static bool is_lent(const td_tensor *t)
+{
+    return __atomic_load_n(&t->refcount, __ATOMIC_RELAXED) > 1 || t->base ||
+           (t->storage && __atomic_load_n(&t->storage->refcount, __ATOMIC_RELAXED) > 1);
+}
+
+/* Whether no two elements share memory; a "no" may be wrong. */
+static bool own_places(const td_tensor *x)
+{
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] > 1 && x->strides[d] == 0)
+            return false;
+    return true;
+}
+
+/* Note [Tangents have memory of their own]
+ * x + 1 has x's tangent, but a write to one must not be seen by the other: a result that is no view gets a copy of a tangent
+ * that was lent, or whose elements share memory. */
+static int give_tangent(td_tensor *x, td_tensor *t, bool lent)
+{
+    if (!t)
+        return -1;
+    TD_AUTO td_tensor *own = !x->base && (lent || (!own_places(t) && own_places(x))) ? td_clone(t) : td_tensor_retain(t);
+    return own && td_set_tangent(x, own) == 0 ? share_with_saved(x) : -1;
+}
 
 /* Takes over `result` and `sum`. A sum of NULL is a tangent of zero, and none is set. */
 td_tensor *td_forward_end(td_keyset before, int status, td_tensor *result, td_tensor *sum, bool conjugated)
 {
     if (status == 0 && sum && td_is_differentiable(result->dtype)) {
+        const bool lent = is_lent(sum);
         TD_AUTO td_tensor *resolved = conjugated && td_dtype_is_complex((td_dtype)sum->dtype) ? td_conj(sum) : td_tensor_retain(sum);
         TD_AUTO td_tensor *t = fitted(result, resolved);
-        status = give_tangent(result, t);
+        status = give_tangent(result, t, lent);
     }
     td_masks_now.exclude = before;
     td_tensor_release(sum);
@@ -140,8 +167,9 @@ int td_forward_end_all(td_keyset before, int status, int n_results, td_tensor **
 {
     for (int i = 0; i < n; i++) {
         if (status == 0 && sums[i] && results[i] != TD_NONE && td_is_differentiable(results[i]->dtype)) {
+            const bool lent = is_lent(sums[i]);
             TD_AUTO td_tensor *t = fitted(results[i], sums[i]);
-            status = give_tangent(results[i], t);
+            status = give_tangent(results[i], t, lent);
         }
         td_tensor_release(sums[i]);
     }
@@ -159,17 +187,9 @@ static int set_result(td_tensor *result, td_tensor *t)
 {
     if (!t || result == TD_NONE || !td_is_differentiable(result->dtype))
         return t ? 0 : -1;
+    const bool lent = is_lent(t);
     TD_AUTO td_tensor *fit = fitted(result, t);
-    return give_tangent(result, fit);
-}
-
-/* Whether no two elements share memory; a "no" may be wrong. */
-static bool own_places(const td_tensor *x)
-{
-    for (int d = 0; d < x->ndim; d++)
-        if (x->sizes[d] > 1 && x->strides[d] == 0)
-            return false;
-    return true;
+    return give_tangent(result, fit, lent);
 }
 
 /* t with its dimensions in memory in the order of x's, without gaps: a copy that members of a batch may differ in. */

@@ -202,3 +202,20 @@ def test_running_statistics_have_no_tangents(lib):
                     lib.nn.functional.batch_norm(*given)
             else:
                 assert (forward_ad.unpack_dual(lib.nn.functional.batch_norm(*given)).tangent is not None) == (0 in moving)
+
+
+@pytest.mark.parametrize("alike", [
+    lambda lib, v: v + 0.5, lambda lib, v: v - 1, lambda lib, v: v + lib.zeros(3, 2, dtype=v.dtype),
+    lambda lib, v: lib.vmap(lambda q: q + 1)(v), lambda lib, v: v.to(lib.float64).sub(lib.ones(2))])
+def test_a_write_does_not_reach_the_tangent_of_what_was_computed_from(lib, alike):
+    """x + 1 and x have equal tangents, which mustn't be one."""
+    x, t = lib.tensor([1.3, 2.], dtype=lib.float64), lib.tensor([.5, 1.], dtype=lib.float64)
+
+    def written(v):
+        y = alike(lib, v)
+        return y, y.mul_(2) * v
+
+    (y, product), (dy, tangent) = lib.func.jvp(written, (x,), (t,))
+    assert close(dy, (2 * t).expand(y.shape), 1e-12) and close(tangent, 2 * t * x + y * t, 1e-12)
+    assert t.tolist() == [.5, 1.] and close(product, y * x, 1e-12)
+    assert close(lib.func.jacfwd(lambda v: written(v)[1])(x), lib.func.jacrev(lambda v: written(v)[1])(x), 1e-12)
