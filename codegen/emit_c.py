@@ -591,6 +591,13 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
     if (td_op_{body}({", ".join(["&results", *args])}))
         return -1;
 {exact or ""}    int status = {finish}("{op.schema.name}", n_{out}, {out}, &results);'''
+            elif 'draws_out' in base.entry.get('flags', []):
+                out = op.mutable[0].c
+                self.code.append(f'{op.declaration("td_op_" + op.c)};\n')
+                given = (f'''    if (td_factory_out(&dtype, &device, {out}))
+        return -1;
+''' if 'dtype' in args else '')
+                call = f'{given}    int status = td_op_{op.c}({", ".join(op.names())});'
             elif 'factory' in base.entry.get('flags', []) and 'dtype' in args:
                 out, order = op.mutable[0].c, base.entry.get('in_order')
                 name = f'"{base.schema.name}"' if order == 'warned' else 'NULL'

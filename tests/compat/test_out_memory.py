@@ -63,3 +63,29 @@ def test_an_out_of_the_right_shape_keeps_its_strides(lib):
     x, out = lib.arange(6.).reshape(2, 3), lib.zeros(3, 2, dtype=lib.complex64).t()
     assert lib.fft.fft(x, out=out) is out and out.stride() == (1, 2)
     lib.testing.assert_close(out.contiguous(), lib.fft.fft(x))
+
+
+@pytest.mark.parametrize("place", [lambda lib: lib.zeros(5, 40), lambda lib: lib.zeros(40, 5).t(), lambda lib: lib.zeros(5, 80)[:, ::2],
+                                   lambda lib: lib.zeros(5, 40, dtype=lib.float64), lambda lib: lib.zeros(40, 5, dtype=lib.float16).t()])
+def test_random_numbers_are_drawn_as_out_lies_in_memory(lib, place):
+    """With the same seed out= gets what filling it in place would give it; so does the next number."""
+    shape, ones = (5, 40), lib.ones(5, 40)
+    drawn = [
+        (lambda out: lib.rand(shape, out=out), lambda out: out.uniform_()),
+        (lambda out: lib.randn(shape, out=out), lambda out: out.normal_()),
+        (lambda out: lib.randn(shape, out=out, generator=lib.default_generator), lambda out: out.normal_()),
+        (lambda out: lib.randint(100, shape, out=out), lambda out: out.random_(0, 100)),
+        (lambda out: lib.randint(3, 100, shape, out=out), lambda out: out.random_(3, 100)),
+        (lambda out: lib.normal(1., 2., shape, out=out), lambda out: out.normal_(1., 2.)),
+        (lambda out: lib.normal(ones, 2., out=out), lambda out: out.normal_(0., 2.).add_(ones)),
+        (lambda out: lib.normal(1., ones * 2, out=out), lambda out: out.normal_().mul_(2.).add_(1.)),
+        (lambda out: lib.normal(ones, ones * 2, out=out), lambda out: out.normal_().mul_(2.).add_(ones))]
+    for given, filled in drawn:
+        outs = []
+        for draw in given, filled:
+            lib.manual_seed(3)
+            out = place(lib)
+            draw(out)
+            outs.append((out, lib.rand(1)))
+        (out, after), (expected, next_number) = outs
+        assert lib.equal(out, expected) and lib.equal(after, next_number) and out.stride() == place(lib).stride()

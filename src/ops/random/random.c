@@ -386,6 +386,104 @@ td_tensor *td_op_normal_float_float(double mean, double std, int64_t n_size, con
     return filled("normal", make(n_size, size, dtype, device), TD_FILL_NORMAL, &(td_draw){.g = generator, .a = mean, .b = std});
 }
 
+/* ---- out=
+ *
+ * Numbers are drawn as `out` lies in memory: it gets its shape and is filled in place, by calls below autograd. */
+
+static int shape_out(td_tensor *out, int64_t ndim, const int64_t *sizes)
+{
+    const bool fits = out->ndim == ndim && !memcmp(out->sizes, sizes, sizeof *sizes * (size_t)ndim);
+    return fits ? 0 : td_resize(out, ndim, sizes);
+}
+static td_masks below_autograd(void)
+{
+    const td_masks before = td_thread_masks();
+    td_set_thread_masks((td_masks){before.include, before.exclude | TD_KEYSET(TD_KEY_AUTOGRAD)});
+    return before;
+}
+static int restored(td_masks before, int status)
+{
+    td_set_thread_masks(before);
+    return status;
+}
+
+int td_op_rand_generator_out(int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype, td_device device, td_tensor *out)
+{
+    (void)dtype, (void)device;
+    const td_masks before = below_autograd();
+    return restored(before, shape_out(out, n_size, size) ? -1 : td_uniform_(out, 0, 1, generator));
+}
+int td_op_rand_out(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device, td_tensor *out)
+{
+    return td_op_rand_generator_out(n_size, size, NULL, dtype, device, out);
+}
+int td_op_normal_float_float_out(double mean, double std, int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype,
+                                 td_device device, td_tensor *out)
+{
+    (void)dtype, (void)device;
+    const td_masks before = below_autograd();
+    return restored(before, shape_out(out, n_size, size) ? -1 : td_normal_(out, mean, std, generator));
+}
+int td_op_randn_generator_out(int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype, td_device device, td_tensor *out)
+{
+    return td_op_normal_float_float_out(0, 1, n_size, size, generator, dtype, device, out);
+}
+int td_op_randn_out(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device, td_tensor *out)
+{
+    return td_op_randn_generator_out(n_size, size, NULL, dtype, device, out);
+}
+int td_op_randint_low_generator_out(int64_t low, int64_t high, int64_t n_size, const int64_t *size, td_generator *generator,
+                                    td_dtype dtype, td_device device, td_tensor *out)
+{
+    (void)dtype, (void)device;
+    const td_masks before = below_autograd();
+    return restored(before, shape_out(out, n_size, size) ? -1 : td_random_from_(out, low, &high, generator));
+}
+int td_op_randint_low_out(int64_t low, int64_t high, int64_t n_size, const int64_t *size, td_dtype dtype, td_device device, td_tensor *out)
+{
+    return td_op_randint_low_generator_out(low, high, n_size, size, NULL, dtype, device, out);
+}
+int td_op_randint_generator_out(int64_t high, int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype,
+                                td_device device, td_tensor *out)
+{
+    return td_op_randint_low_generator_out(0, high, n_size, size, generator, dtype, device, out);
+}
+int td_op_randint_out(int64_t high, int64_t n_size, const int64_t *size, td_dtype dtype, td_device device, td_tensor *out)
+{
+    return td_op_randint_low_generator_out(0, high, n_size, size, NULL, dtype, device, out);
+}
+
+/* Drawn, multiplied and added to in out's dtype, beside it: one write. */
+static int normal_out(td_tensor *out, td_tensor *mean, double mean_number, td_tensor *std, double std_number, td_generator *generator)
+{
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    int ndim = td_broadcast_shape("normal", mean && std ? 2 : 1, (td_tensor *[]){mean ? mean : std, mean && std ? std : NULL}, sizes);
+    if (ndim < 0 || (std && check_std(std)) || shape_out(out, ndim, sizes))
+        return -1;
+    for (int d = 0; d < ndim; d++)
+        strides[d] = llabs(out->strides[d]);
+    TD_AUTO td_tensor *z = td_new_empty_strided(out, ndim, sizes, ndim, strides, TD_DTYPE_NONE, TD_DEVICE_NONE);
+    if (!z || td_normal_(z, 0, std ? 1 : std_number, generator) || (std && td_mul_tensor_(z, std)) ||
+        (mean ? td_add_tensor_(z, mean, td_int(1)) : td_add_scalar_(z, td_float(mean_number), td_int(1))))
+        return -1;
+    return td_copy_(out, z);
+}
+int td_op_normal_tensor_float_out(td_tensor *mean, double std, td_generator *generator, td_tensor *out)
+{
+    const td_masks before = below_autograd();
+    return restored(before, normal_out(out, mean, 0, NULL, std, generator));
+}
+int td_op_normal_float_tensor_out(double mean, td_tensor *std, td_generator *generator, td_tensor *out)
+{
+    const td_masks before = below_autograd();
+    return restored(before, normal_out(out, NULL, mean, std, 0, generator));
+}
+int td_op_normal_tensor_tensor_out(td_tensor *mean, td_tensor *std, td_generator *generator, td_tensor *out)
+{
+    const td_masks before = below_autograd();
+    return restored(before, normal_out(out, mean, 0, std, 0, generator));
+}
+
 /* ---- samples */
 
 int td_out_check_multinomial(td_tensor *self, int64_t num_samples, bool replacement, td_generator *generator, td_tensor *out)
