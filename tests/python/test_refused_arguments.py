@@ -69,6 +69,8 @@ def test_what_would_be_read_beyond_an_operand_is_refused():
         r'\|pivot\| >= 1': lambda: tede.linalg.ldl_solve(eye, pivots - 1, r(3, 2)),
         'come in pairs': lambda: tede.linalg.ldl_solve(eye, pivots * tede.tensor([1, 1, -1], dtype=tede.int32), r(3, 2)),
         "can't be on meta": lambda: aten._ctc_loss(r(5, 2, 4), tede.ones(2, 3, dtype=tede.int64), lengths.to('meta'), lengths),
+        'no data': lambda: tede.segment_reduce(r(5), 'sum', offsets=tede.tensor([0, 2, 5], device='meta')),
+        'aten::as_strided_scatter': lambda: tede.nested.nested_tensor([r(2, 3), r(1, 3)], layout=tede.jagged).as_strided_scatter(r(2), (2,), (1,)),
         'grad and output must have': lambda: aten._segment_reduce_backward(r(1, 3), r(2, 3), r(4, 3), 'sum', lengths=lengths),
         'fixed-size array of size 3': lambda: aten.convolution_backward(r(2, 2, 3), r(2, 2, 3), r(2, 2, 1), None, [1], [0], [1], False, [0], 1,
                                                                          [True]),

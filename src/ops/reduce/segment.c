@@ -71,6 +71,8 @@ static int make_plan(td_segments *p, td_tensor *data, const char *reduce, td_ten
         return td_error(TD_E_RUNTIME, "segment_reduce(): offsets must have at least one element along axis");
     if (data->device.type == TD_META)
         return 0;
+    if (given->device.type == TD_META)
+        return td_error(TD_E_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
     TD_AUTO td_tensor *there = td_as_contiguous(given, TD_I64), *numbers = td_on_host(there);
     TD_AUTO td_tensor *bounds = td_tensor_new(2, (int64_t[]){p->outer, p->segments + 1}, TD_I64, (td_device){TD_CPU, -1});
     if (!numbers || !bounds)

@@ -637,6 +637,8 @@ td_tensor *td_op_slice_scatter(td_tensor *self, td_tensor *src, int64_t dim, con
 td_tensor *td_op_as_strided_scatter(td_tensor *self, td_tensor *src, int64_t n_size, const int64_t *size, int64_t n_stride,
                                     const int64_t *stride, const int64_t *storage_offset)
 {
+    if (!self->storage)
+        return td_layout_refuse("as_strided_scatter", self);
     if (td_requires_grad(self) && td_grad_enabled() && !td_tensor_is_contiguous(self))
         return td_fail(TD_E_RUNTIME, "as_strided_scatter is currently only supported for contiguous inputs");
     TD_AUTO td_tensor *copy = clone_with_offset(self);
