@@ -248,7 +248,9 @@ def is_small(args, kwargs):
 
 
 def right(error):
-    return isinstance(error, (Exception, SystemExit, KeyboardInterrupt)) and not isinstance(error, (SystemError, MemoryError, NameError))
+    """CheckpointException is a BaseException, as in PyTorch: the errors of some ranks."""
+    raised = Exception, SystemExit, KeyboardInterrupt, importlib.import_module("tede.distributed.checkpoint").CheckpointException
+    return isinstance(error, raised) and not isinstance(error, (SystemError, MemoryError, NameError))
 
 
 class Call:
