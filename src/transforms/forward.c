@@ -137,12 +137,12 @@ static bool own_places(const td_tensor *x)
 
 /* Note [Tangents have memory of their own]
  * x + 1 has x's tangent, but a write to one must not be seen by the other: a result that is no view gets a copy of a tangent
- * that was lent, or whose elements share memory. */
+ * that was lent. */
 static int give_tangent(td_tensor *x, td_tensor *t, bool lent)
 {
     if (!t)
         return -1;
-    TD_AUTO td_tensor *own = !x->base && (lent || (!own_places(t) && own_places(x))) ? td_clone(t) : td_tensor_retain(t);
+    TD_AUTO td_tensor *own = lent && !x->base ? td_clone(t) : td_tensor_retain(t);
     return own && td_set_tangent(x, own) == 0 ? share_with_saved(x) : -1;
 }
 

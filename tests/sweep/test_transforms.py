@@ -162,6 +162,7 @@ def events(fn):
 
 @pytest.mark.filterwarnings('ignore')
 def test_a_tangent_takes_at_most_three_times_the_calls_and_no_graph():
+    """A copy of a tangent that is a view of another, for each result, aside."""
     wrong, done = {}, 0
     for call in cases():
         leaves = [x.detach().clone() for x in call.tensors()]
@@ -175,7 +176,7 @@ def test_a_tangent_takes_at_most_three_times_the_calls_and_no_graph():
         done += 1
         if call.title == 'scaled_dot_product_attention':       # of a mask that has a tangent: composed of small operators
             continue
-        if len(dual) > 3 * len(plain) or any(name.startswith('autograd::') for name in dual):
+        if len(dual) - dual.count('aten::clone') > 3 * len(plain) or any(name.startswith('autograd::') for name in dual):
             wrong[call.title] = f'{len(plain)}: {dual}'
     assert not wrong
     assert done > 900

@@ -63,4 +63,4 @@ __all__ = [
     "AllreduceCoalescedOptions", "AllreduceOptions", "AllToAllOptions", "BarrierOptions", "BroadcastOptions", "GatherOptions", "GroupName", "ProcessGroup",
     "ReduceOp", "ReduceOptions", "ReduceScatterOptions", "ScatterOptions", "DebugLevel", "get_debug_level", "Work", "default_pg_timeout", "get_group_rank",
     "get_global_rank", "get_process_group_ranks", "reduce_op", "all_gather_single", "all_gather_into_tensor", "reduce_scatter_single",
-    "reduce_scatter_tensor", "get_node_local_rank", "split_group", "shrink_group", "ProcessGroupGloo"]
+    "reduce_scatter_tensor", "get_node_local_rank", "split_group", "shrink_group", "ProcessGroupGloo", "PrefixStore"]
