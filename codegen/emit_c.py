@@ -597,7 +597,10 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
                 given = (f'''    if (td_factory_out(&dtype, &device, {out}))
         return -1;
 ''' if 'dtype' in args else '')
-                call = f'{given}    int status = td_op_{op.c}({", ".join(op.names())});'
+                call = f'''{given}    const td_keyset exclude = td_masks_now.exclude;
+    td_masks_now.exclude |= TD_KEYSET(TD_KEY_AUTOGRAD);
+    int status = td_op_{op.c}({", ".join(op.names())});
+    td_masks_now.exclude = exclude;'''
             elif 'factory' in base.entry.get('flags', []) and 'dtype' in args:
                 out, order = op.mutable[0].c, base.entry.get('in_order')
                 name = f'"{base.schema.name}"' if order == 'warned' else 'NULL'

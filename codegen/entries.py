@@ -20,8 +20,7 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'fills'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 FLAGS = {'any_device', 'casts', 'checks_elements', 'contiguous_out', 'copies', 'counts_writes', 'data_dependent', 'detaches', 'draws_out', 'factory', 'fills_out',
-         'heavy',
-         'inplace_alias_method', 'inplace_function', 'inplace_method', 'inplace_view', 'internal', 'knows_bits', 'makes_zeros', 'may_view',
+         'heavy', 'inplace_alias_method', 'inplace_function', 'inplace_method', 'inplace_view', 'internal', 'knows_bits', 'makes_zeros', 'may_view',
          'one_call', 'promotes', 'real_gradient', 'records_out', 'several_devices', 'takes_numbers', 'uninitialized'}
 REDUCES = {'sum', 'count', 'bool', 'float', 'extreme', 'extreme_at'}     # td_reduced in src/ops/reduce/reduced.h
 FOLDS = {'sum', 'mean', 'max', 'min'}      # td_row_rule in src/region/native.h

@@ -163,12 +163,11 @@ static int in_time(int (*run)(void *about), void *about, size_t size, double sec
     const int status = e->status;
     e->left = true;
     pthread_mutex_unlock(&e->lock);
-    if (!done)
+    if (!done) {
         leave_at_exit();
-    if (gone && !done)
-        return td_error(TD_E_RUNTIME, "Connection closed by peer: waiting for %s, and %s", what, gone);
-    if (!done)
-        return td_error(TD_E_RUNTIME, "Timed out waiting %lldms for %s", (long long)(seconds * 1e3), what);
+        return gone ? td_error(TD_E_RUNTIME, "Connection closed by peer: waiting for %s, and %s", what, gone)
+                    : td_error(TD_E_RUNTIME, "Timed out waiting %lldms for %s", (long long)(seconds * 1e3), what);
+    }
     if (status)
         td_error(e->code, "%s", e->message);
     else

@@ -126,15 +126,6 @@ static bool is_lent(const td_tensor *t)
            (t->storage && __atomic_load_n(&t->storage->refcount, __ATOMIC_RELAXED) > 1);
 }
 
-/* Whether no two elements share memory; a "no" may be wrong. */
-static bool own_places(const td_tensor *x)
-{
-    for (int d = 0; d < x->ndim; d++)
-        if (x->sizes[d] > 1 && x->strides[d] == 0)
-            return false;
-    return true;
-}
-
 /* Note [Tangents have memory of their own]
  * x + 1 has x's tangent, but a write to one must not be seen by the other: a result that is no view gets a copy of a tangent
  * that was lent. */
@@ -190,6 +181,15 @@ static int set_result(td_tensor *result, td_tensor *t)
     const bool lent = is_lent(t);
     TD_AUTO td_tensor *fit = fitted(result, t);
     return give_tangent(result, fit, lent);
+}
+
+/* Whether no two elements share memory; a "no" may be wrong. */
+static bool own_places(const td_tensor *x)
+{
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] > 1 && x->strides[d] == 0)
+            return false;
+    return true;
 }
 
 /* t with its dimensions in memory in the order of x's, without gaps: a copy that members of a batch may differ in. */

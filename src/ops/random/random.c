@@ -388,30 +388,18 @@ td_tensor *td_op_normal_float_float(double mean, double std, int64_t n_size, con
 
 /* ---- out=
  *
- * Numbers are drawn as `out` lies in memory: it gets its shape and is filled in place, by calls below autograd. */
+ * Numbers are drawn as `out` lies in memory: it gets its shape and is filled in place; the stub that calls these lets nothing be recorded. */
 
 static int shape_out(td_tensor *out, int64_t ndim, const int64_t *sizes)
 {
     const bool fits = out->ndim == ndim && !memcmp(out->sizes, sizes, sizeof *sizes * (size_t)ndim);
     return fits ? 0 : td_resize(out, ndim, sizes);
 }
-static td_masks below_autograd(void)
-{
-    const td_masks before = td_thread_masks();
-    td_set_thread_masks((td_masks){before.include, before.exclude | TD_KEYSET(TD_KEY_AUTOGRAD)});
-    return before;
-}
-static int restored(td_masks before, int status)
-{
-    td_set_thread_masks(before);
-    return status;
-}
 
 int td_op_rand_generator_out(int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype, td_device device, td_tensor *out)
 {
     (void)dtype, (void)device;
-    const td_masks before = below_autograd();
-    return restored(before, shape_out(out, n_size, size) ? -1 : td_uniform_(out, 0, 1, generator));
+    return shape_out(out, n_size, size) ? -1 : td_uniform_(out, 0, 1, generator);
 }
 int td_op_rand_out(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device, td_tensor *out)
 {
@@ -421,8 +409,7 @@ int td_op_normal_float_float_out(double mean, double std, int64_t n_size, const 
                                  td_device device, td_tensor *out)
 {
     (void)dtype, (void)device;
-    const td_masks before = below_autograd();
-    return restored(before, shape_out(out, n_size, size) ? -1 : td_normal_(out, mean, std, generator));
+    return shape_out(out, n_size, size) ? -1 : td_normal_(out, mean, std, generator);
 }
 int td_op_randn_generator_out(int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype, td_device device, td_tensor *out)
 {
@@ -436,8 +423,7 @@ int td_op_randint_low_generator_out(int64_t low, int64_t high, int64_t n_size, c
                                     td_dtype dtype, td_device device, td_tensor *out)
 {
     (void)dtype, (void)device;
-    const td_masks before = below_autograd();
-    return restored(before, shape_out(out, n_size, size) ? -1 : td_random_from_(out, low, &high, generator));
+    return shape_out(out, n_size, size) ? -1 : td_random_from_(out, low, &high, generator);
 }
 int td_op_randint_low_out(int64_t low, int64_t high, int64_t n_size, const int64_t *size, td_dtype dtype, td_device device, td_tensor *out)
 {
@@ -470,18 +456,15 @@ static int normal_out(td_tensor *out, td_tensor *mean, double mean_number, td_te
 }
 int td_op_normal_tensor_float_out(td_tensor *mean, double std, td_generator *generator, td_tensor *out)
 {
-    const td_masks before = below_autograd();
-    return restored(before, normal_out(out, mean, 0, NULL, std, generator));
+    return normal_out(out, mean, 0, NULL, std, generator);
 }
 int td_op_normal_float_tensor_out(double mean, td_tensor *std, td_generator *generator, td_tensor *out)
 {
-    const td_masks before = below_autograd();
-    return restored(before, normal_out(out, NULL, mean, std, 0, generator));
+    return normal_out(out, NULL, mean, std, 0, generator);
 }
 int td_op_normal_tensor_tensor_out(td_tensor *mean, td_tensor *std, td_generator *generator, td_tensor *out)
 {
-    const td_masks before = below_autograd();
-    return restored(before, normal_out(out, mean, 0, std, 0, generator));
+    return normal_out(out, mean, 0, std, 0, generator);
 }
 
 /* ---- samples */

@@ -264,7 +264,7 @@ const char *ncclGetErrorString(ncclResult_t code) { return code == SYSTEM ? "unh
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     const char *folder = getenv("TMPDIR");
-    snprintf(id->internal, sizeof id->internal, "%s/fake_nccl_XXXXXX", folder ? folder : "/tmp");
+    snprintf(id->internal, sizeof id->internal, "%s/fake_nccl_XXXXXX", folder ? folder : P_tmpdir);
     return mkdtemp(id->internal) ? 0 : SYSTEM;
 }
 static bool all_there(ncclComm_t comm, const char *what)
