@@ -311,7 +311,7 @@ static int pick(const td_op *op, const td_value *arguments, td_value *results)
     TD_AUTO td_tensor *index = dropped ? with_dim(results[1].tensor, dim) : td_tensor_retain(results[1].tensor);
     TD_AUTO td_tensor *picked = td_gather(t, dim, index, false);
     TD_AUTO td_tensor *fit = dropped ? without_dim(picked, dim) : td_tensor_retain(picked);
-    return set_result(values, fit);
+    return give_tangent(values, fit, false);
 }
 
 /* Random operators: the tangent is what the numbers drawn make of it, and nothing where only numbers come out. */
