@@ -2,7 +2,8 @@
  *
  * MPI's algorithms keep the number of messages low, by rounds that wait for each other and by copies of all operands.  On one machine a message costs
  * little, a round costs a switch of processes where ranks share cores, and fresh pages of such copies cost more than the sums.  So here a rank sends each
- * other one its part, adds what comes, and, where all need the result, sends on the piece that it has added: one round, or two.
+ * other one its part, adds what comes, and, where all need the result, sends on the piece that it has added: one round, or two.  Where nothing is added
+ * what comes is the result.
  *
  * What is received for adding goes through slots of one chunk for each rank, two of them, so that the next chunk is on its way while one is added, and is
  * still in the cache then.  Operands are added in the order of ranks, so where several ranks compute the same sum, it has the same bits. */
@@ -51,11 +52,12 @@ static int post(exchange *e, slot *s, stage stage)
     for (int step = 1, n = 0; step < e->size; step++) {
         const int to = (e->rank + step) % e->size, from = (e->rank + e->size - step) % e->size;
         const bool adding = stage == ADDING;
-        const int64_t comes = within(e, adding ? own : &e->to[from], s->first), goes = within(e, adding ? &e->from[to] : own, s->first);
+        const td_part *part = adding || !e->adds ? &e->from[to] : own;
+        const int64_t comes = within(e, adding ? own : &e->to[from], s->first), goes = within(e, part, s->first);
         char *into = adding ? s->received + (from - (from > e->rank)) * e->chunk * e->element : at(e, &e->to[from], s->first);
         if (comes && mpi_check(MPI_Irecv_c(into, comes * e->element, MPI_BYTE, from, tag, e->comm, &s->requests[n++]), "MPI_Irecv_c"))
             return -1;
-        if (goes && mpi_check(MPI_Isend_c(at(e, adding ? &e->from[to] : own, s->first), goes * e->element, MPI_BYTE, to, tag, e->comm, &s->requests[n++]),
+        if (goes && mpi_check(MPI_Isend_c(at(e, part, s->first), goes * e->element, MPI_BYTE, to, tag, e->comm, &s->requests[n++]),
                               "MPI_Isend_c"))
             return -1;
     }
@@ -135,17 +137,19 @@ exchange *exchange_begin(MPI_Comm comm, int rank, int size, uint32_t number, int
     int64_t longest = 0;
     for (int i = 0; i < size; i++)
         longest = most(longest, most(from ? from[i].count : 0, to[i].count));
-    const int64_t chunk = longest < CHUNK / element ? most(longest, 1) : CHUNK / element;
-    const size_t  received = from ? (size_t)(chunk * element) * (size_t)(size - 1) : 0;
+    const bool    adds = op != NULL;    /* else ranks needn't know each other's longest part, so a part is one message */
+    const int64_t chunk = !adds || longest < CHUNK / element ? most(longest, 1) : CHUNK / element;
+    const size_t  received = adds ? (size_t)(chunk * element) * (size_t)(size - 1) : 0;
     exchange *e = malloc(sizeof *e + 2 * parts + SLOTS * (requests + received));
     if (!e) {
         td_error(TD_E_MEMORY, "no memory for a call");
         return NULL;
     }
-    *e = (exchange){.comm = comm, .type = type, .op = op, .rank = rank, .size = size, .tag = (int)(number % CALLS), .adds = from != NULL,
+    *e = (exchange){.comm = comm, .type = type, .op = op, .rank = rank, .size = size, .tag = (int)(number % CALLS), .adds = adds,
                     .element = element, .chunk = chunk, .end = longest};
     e->from = (td_part *)e->room, e->to = e->from + size;
-    memcpy(e->from, from ? from : to, parts);
+    for (int i = 0; i < size; i++)
+        e->from[i] = from ? from[i] : to[rank];
     memcpy(e->to, to, parts);
     MPI_Request *free_requests = (MPI_Request *)(e->to + size);
     char *free_room = (char *)(free_requests + SLOTS * 2 * (size - 1));

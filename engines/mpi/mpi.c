@@ -325,7 +325,7 @@ static int tag_of(const char *name)
 }
 
 /* Calls are exchanges (exchange.c) among few ranks of one machine where that is quicker: sums of parts if they are large, since MPICH copies all operands;
- * what is small where ranks share cores, since it saves switches between them. */
+ * what is small where ranks share cores, since it saves switches between them; and all-to-all, whose large messages MPICH sends at a hundredth of the rate. */
 enum { MOST_EXCHANGING = 16, ALL_AT_ONCE = 4 << 10, SMALL = 128 << 10, LARGE_PARTS = 64 << 10 };
 
 static void find_ways(group *g)
@@ -597,7 +597,7 @@ static void *all_gather(void *p, const td_engine_call *call)
     int64_t largest = 0;
     for (int i = 0; i < g->size; i++)
         largest = call->to[i].count > largest ? call->to[i].count : largest;
-    if (g->crowded && largest * size_of(call) <= SMALL) {
+    if ((g->crowded || (g->exchanges && largest * size_of(call) > ALL_AT_ONCE)) && largest * size_of(call) <= SMALL) {
         const td_part *own = &call->to[g->rank], *from = &call->from[0];
         request *e = request_new(call, 0);
         if (e && from->count != own->count)
@@ -642,9 +642,15 @@ static void *all_to_all(void *p, const td_engine_call *call)
 {
     group *g = p;
     const int n = g->size;
+    const td_part *from_own = &call->from[g->rank], *to_own = &call->to[g->rank];
     request *r = request_new(call, 4 * (size_t)n);
     if (!r)
         return NULL;
+    if (g->exchanges && from_own->count == to_own->count && !(from_own->count && from_own->data == to_own->data)) {
+        if (from_own->count)
+            memcpy(to_own->data, from_own->data, (size_t)(to_own->count * size_of(call)));
+        return exchanged(r, g, size_of(call), call->from, call->to, NULL, NULL);
+    }
     void *from = lay_out(call, n, call->from, r->numbers), *to = lay_out(call, n, call->to, r->numbers + 2 * n);
     return BEGUN(r, MPI_Ialltoallv_c, from, r->numbers, r->numbers + n, MPI_BYTE, to, r->numbers + 2 * n, r->numbers + 3 * n, MPI_BYTE, g->comm, &r->handle);
 }

@@ -91,9 +91,9 @@ int  mpi_reduction(const td_engine_call *call, MPI_Datatype *datatype, MPI_Op *o
 /* Multiply n numbers by a factor, rounded as the dtype is. */
 void mpi_scale(td_dtype dtype, void *data, int64_t n, double factor);
 
-/* A call among ranks of one machine, by messages from each to each other.  `from`: by rank, what it is sent to be added; NULL: nothing is added, and `to` of
- * this rank is sent on as it is.  `to` of this rank: its sum.  `to` of the others: their sums, if these are wanted; else empty.  `number`: the same on all
- * ranks for a call, another one for each.  NULL with an error. */
+/* A call among ranks of one machine, by messages from each to each other.  `from`: by rank, what it is sent; NULL: `to` of this rank, as it is.  With an
+ * operation what comes is added: `to` of this rank is its sum, `to` of the others their sums, if these are wanted, else empty.  Without one `to` is where what
+ * comes goes, by rank.  `number`: the same on all ranks for a call, another one for each.  NULL with an error. */
 typedef struct exchange exchange;
 exchange *exchange_begin(MPI_Comm comm, int rank, int size, uint32_t number, int64_t element, const td_part *from, const td_part *to, MPI_Datatype type,
                          MPI_Op op);

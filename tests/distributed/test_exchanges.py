@@ -1,6 +1,7 @@
 """Calls by messages from each rank to each other (engines/mpi/exchange.c): what is small where ranks share cores, and sums of large parts.  The same
 functions run on PyTorch, so what they expect is true of it."""
 import os
+import time
 
 import pytest
 import ranks
@@ -108,3 +109,43 @@ def results_within_operands(lib, rank, size):
 
 def test_results_in_the_memory_of_any_operand():
     assert ranks.run(results_within_operands, 3) == [[30.0 + 3 * rank] * 2 for rank in range(3)]
+
+
+def parts_for_each(lib, rank, size):
+    D, tags = lib.distributed, {}
+    for n in (1, 5000, 300001):                     # uneven: rank a sends rank b (a + 2 b) * n elements
+        read, written = [(rank + 2 * to) * n for to in range(size)], [(a + 2 * rank) * n for a in range(size)]
+        x = lib.cat([lib.full((k,), 10 * rank + to) for to, k in enumerate(read)])
+        out = x.new_empty(sum(written))
+        D.all_to_all_single(out, x, written, read)
+        assert lib.equal(out, lib.cat([lib.full((k,), 10 * a + rank) for a, k in enumerate(written)])), n
+        tags[n] = [lib.full((n,), 1.0 * rank), D.all_to_all_single(even := lib.empty(n * size), lib.full((n * size,), float(rank)), async_op=True), even]
+    for n, (mine, work, even) in tags.items():
+        parts = [lib.empty(n) for _ in range(size)]
+        D.all_gather(parts, mine)
+        work.wait()
+        assert all((part == k).all() for k, part in enumerate(parts)) and lib.equal(even, lib.cat(parts))
+    return True
+
+
+def test_a_part_for_each_rank(library):
+    assert ranks.run(parts_for_each, 3, library) == [True] * 3
+
+
+def rates(lib, rank, size):
+    """Seconds of the quickest call of 4 MiB to all, and of one part to each."""
+    D, x, found = lib.distributed, lib.ones(1 << 20), []
+    for call in (D.all_gather_into_tensor, D.all_to_all_single):
+        operand, out, times = x if call is D.all_to_all_single else x[:x.numel() // size].clone(), lib.zeros(x.numel()), []
+        for _ in range(10):
+            D.barrier()
+            start = time.perf_counter()
+            call(out, operand)
+            times.append(time.perf_counter() - start)
+        found.append(min(times))
+    return found
+
+
+def test_a_part_for_each_is_sent_as_quickly_as_one_for_all():
+    gathered, exchanged = map(max, zip(*ranks.run(rates, 2), strict=True))
+    assert exchanged < 8 * gathered                 # 30 to 90 times by MPICH's own all-to-all
