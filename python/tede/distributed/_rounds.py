@@ -4,7 +4,8 @@ A round ends when its last message has arrived. Members of a group are numbered 
 broadcast, the result of all_gather, the operand of reduce_scatter and scatter, what a member sends in all_to_all. The algorithms and the sizes
 that they change at are those of Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication Operations in MPICH" (2005); rings as
 in Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms" (2009); Bruck et al., "Efficient algorithms for all-to-all communications"
-(1997); the barrier is the dissemination barrier of Hensgen, Finkel and Manber (1988).
+(1997); the barrier is the dissemination barrier of Hensgen, Finkel and Manber (1988). An exchange is what tede's MPI engine does among few ranks
+of one machine: each sends to each other at once (`engines/mpi/exchange.c`).
 """
 from typing import Any, NamedTuple
 
@@ -159,7 +160,37 @@ def choose(op, n, m):
     return names(op, n)[0]
 
 
+def _each_to_each(n, nbytes, summed=0.0):
+    from tede import cat
+    i = _all(n)
+    return Round(i.repeat(n - 1), cat([(i + k) % n for k in range(1, n)]), nbytes, 1, summed)
+
+
+def _exchanged_sums(n, m):
+    return [_each_to_each(n, m, n * m)] if m <= 4 * KIB else [_each_to_each(n, m / n, m), _each_to_each(n, m / n)]
+
+
+EXCHANGES = {
+    "all_reduce": _exchanged_sums,
+    "reduce_scatter": lambda n, m: [_each_to_each(n, m / n, m)],
+    "all_gather": lambda n, m: [_each_to_each(n, m / n)],
+    "all_to_all": lambda n, m: [_each_to_each(n, m / n)],
+    "barrier": lambda n, m: [_each_to_each(n, 1)],
+}
+
+
+def exchanges(op, n, m, crowded):
+    """Whether the engine makes the call an exchange, on one machine; `crowded`: where ranks share cores."""
+    if n > 16:
+        return False
+    part = m / n
+    return {"all_reduce": crowded and m <= 128 * KIB, "reduce_scatter": crowded or part >= 64 * KIB, "barrier": crowded, "all_to_all": True,
+            "all_gather": part <= 128 * KIB and (crowded or part > 4 * KIB)}.get(op, False)
+
+
 def rounds(op, algorithm, n, m):
+    if algorithm == "exchange" and op in EXCHANGES:
+        return EXCHANGES[op](n, m) if n > 1 else []
     if algorithm not in names(op, n):
         raise ValueError(f"simulate: {op} of {n} ranks has no algorithm {algorithm!r}; it has {', '.join(names(op, n))}")
     return ALGORITHMS[op][algorithm](n, m) if n > 1 else []

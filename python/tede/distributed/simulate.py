@@ -33,13 +33,17 @@ __all__ = ["Cluster", "Collective", "Link", "Measurement", "Report", "Trace", "e
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """Seconds that the smallest message takes, and bytes per second in each direction."""
+    """Seconds that the smallest message takes, and bytes per second in each direction. A message of more than `eager` bytes takes `rendezvous` seconds
+    more, since its sender waits for its receiver first."""
     latency: float
     bandwidth: float
+    rendezvous: float = 0.0
+    eager: float = 4096
 
     def __post_init__(self):
-        if not (self.latency >= 0 and self.bandwidth > 0):
-            raise ValueError(f"simulate: a link has a latency of at least 0 and a bandwidth above 0, not {self.latency} and {self.bandwidth}")
+        if not (self.latency >= 0 and self.bandwidth > 0 and self.rendezvous >= 0):
+            raise ValueError(f"simulate: a link has a latency and a rendezvous of at least 0 and a bandwidth above 0, not {self.latency}, "
+                             f"{self.rendezvous} and {self.bandwidth}")
 
 
 # --------------------------------------------------------------------------------------------------------- the cluster
@@ -51,7 +55,8 @@ class Cluster:
 
     `topology` is how nodes are connected: "switch", one hop between any two; "tree", switches of `radix` ports downwards whose links upwards are as
     wide as those below them together, divided by `oversubscription` at each level; "torus" of the sizes `dims` (as near to a cube as the number of
-    nodes allows); "ring". `cores`: how many of a node's ranks can move bytes within it at once, the others taking turns. `summing`: bytes per second
+    nodes allows); "ring". `cores`: a node has so many, which move what is sent within it, at both ends, so that a rank sends and receives by turns, as do
+    more ranks than cores; None: hardware does that. `summing`: bytes per second
     that a rank adds up. `progress`: how fast a collective goes on while its rank computes, 1 where hardware of its own moves the bytes, 0 where
     nothing moves until a rank waits. `overhead`: seconds that a call takes besides its messages. `algorithms`: {"all_reduce": "ring"}; the others are
     chosen by size as MPICH does, "best" chooses the quickest; on nodes with several ranks each level has its own ("hierarchical"), where the operation
@@ -108,8 +113,9 @@ class Cluster:
         n = len(groups[0])
         if max(map(max, groups)) >= self.ranks or any(len(g) != n for g in groups):
             raise ValueError(f"simulate: groups have one size, and ranks below {self.ranks}")
-        if n == 1:
-            return 0.0, "none"
+        if n == 1:          # one that nothing else moves copies what isn't where it has to go
+            copied = nbytes if self.cores and op in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter") else 0.0
+            return self.overhead + copied / self.intra.bandwidth, "none"
         if op in ("send", "recv"):
             return self.overhead + self._message(nbytes, groups), "message"
         wanted = algorithm or (self.algorithms or {}).get(op)
@@ -117,8 +123,12 @@ class Cluster:
         if wanted == "best":
             names = _rounds.names(op, n) + ["hierarchical"] * bool(levels)
             return min((self.overhead + self._seconds(op, name, nbytes, groups, levels), name) for name in names)
-        name = wanted or ("hierarchical" if levels else _rounds.choose(op, n, nbytes))
+        name = wanted or ("hierarchical" if levels else "exchange" if self._exchanges(op, nbytes, groups) else _rounds.choose(op, n, nbytes))
         return self.overhead + self._seconds(op, name, nbytes, groups, levels), name
+
+    def _exchanges(self, op, nbytes, groups):
+        together = all(len({rank // self.ranks_per_node for rank in group}) == 1 for group in groups)
+        return bool(self.cores) and together and _rounds.exchanges(op, len(groups[0]), nbytes, self.ranks_per_node > self.cores)
 
     def _seconds(self, op, name, nbytes, groups, levels):
         if name != "hierarchical":
@@ -134,7 +144,8 @@ class Cluster:
             "broadcast": [("broadcast", nbytes, across[:1]), ("broadcast", nbytes, inside)],
             "barrier": [("barrier", 0, inside), ("barrier", 0, across[:1]), ("barrier", 0, inside)],
         }[op]
-        return sum(self._plan(o, float(b), g, None)[0] - self.overhead for o, b, g in plan)
+        wanted = self.algorithms or {}
+        return sum(self._plan(o, float(b), g, wanted.get(o) or _rounds.choose(o, len(g[0]), b))[0] - self.overhead for o, b, g in plan)
 
     def _levels(self, op, groups):
         """(groups within nodes, groups of a rank from each node), or None where the groups don't have that form."""
@@ -158,29 +169,34 @@ class Cluster:
         from tede import no_grad, tensor
         with no_grad():
             members = tensor(groups)
-            return sum(r.times * (self._round(members, r.source, r.target, r.nbytes) + r.summed / self.summing) for r in rounds)
+            return sum(r.times * self._round(members, r) for r in rounds)
 
     def _message(self, nbytes, groups):
         from tede import tensor
-        return self._round(tensor(groups), tensor([0]), tensor([1]), nbytes)
+        return self._round(tensor(groups), _rounds.Round(tensor([0]), tensor([1]), nbytes))
 
-    def _round(self, members, source, target, nbytes):
-        """Seconds until messages between members of each group have arrived that are sent at once."""
-        from tede import as_tensor, bincount, float64
-        a, b = members[:, source].flatten(), members[:, target].flatten()
-        size = as_tensor(nbytes, dtype=float64).broadcast_to(source.shape).repeat(len(members))
+    def _round(self, members, r):
+        """Seconds until messages between members of each group that are sent at once have arrived and are added."""
+        from tede import as_tensor, bincount, cat, float64
+        a, b = members[:, r.source].flatten(), members[:, r.target].flatten()
+        size = as_tensor(r.nbytes, dtype=float64).broadcast_to(r.source.shape).repeat(len(members))
         here, there = a // self.ranks_per_node, b // self.ranks_per_node
         near, far = here == there, here != there
-        seconds = 0.0
+        seconds, turns = 0.0, 1.0
         if near.any():
-            load = max(bincount(a[near], size[near]).max().item(), bincount(b[near], size[near]).max().item())
-            active = min(self.ranks_per_node, bincount(here[near]).max().item())
-            turns = max(1.0, active / self.cores) if self.cores else 1.0
-            seconds = turns * (self.intra.latency + load / self.intra.bandwidth)
+            sent, received = bincount(a[near], size[near], minlength=self.ranks), bincount(b[near], size[near], minlength=self.ranks)
+            load = (sent + received if self.cores else sent.maximum(received)).max().item()
+            count = max(bincount(a[near]).max().item(), bincount(b[near]).max().item())
+            if self.cores:
+                active = bincount(cat((a[near], b[near])).unique() // self.ranks_per_node).max().item()
+                turns = max(1.0, active / self.cores)
+            wait = self.intra.rendezvous if size[near].max().item() > self.intra.eager else 0.0
+            seconds = turns * (count * self.intra.latency + wait + load / self.intra.bandwidth)
         if far.any():
             hops, load = self._way(here[far], there[far], size[far])
-            seconds = max(seconds, hops * self.inter.latency + load / self.inter.bandwidth)
-        return seconds
+            wait = self.inter.rendezvous if size[far].max().item() > self.inter.eager else 0.0
+            seconds = max(seconds, hops * self.inter.latency + wait + load / self.inter.bandwidth)
+        return seconds + turns * r.summed / self.summing
 
     def _way(self, a, b, size):
         """(links on the longest way, bytes on the fullest link) of messages between nodes; a node has one link in each direction at least."""
@@ -490,7 +506,8 @@ def _calls(D, op, nbytes, group, ranks, tensor):
         return lambda: D.all_reduce(x, group=group)
     if op == "broadcast":
         x = tensor(n)
-        return lambda: D.broadcast(x, 0, group=group)
+        roots = itertools.cycle(range(ranks))       # in turn: one that always sends needn't wait for the others
+        return lambda: D.broadcast(x, next(roots), group=group)
     if op == "all_gather":
         x, out = tensor(part), tensor(part * ranks)
         return lambda: D.all_gather_into_tensor(out, x, group=group)
@@ -551,25 +568,23 @@ def _quickest(D, call, seconds, group, blocks=10):
 
 
 def fit(measurements, cores=None, algorithms=None):
-    """The one node that explains measurements best: a `Cluster` of as many ranks as the largest. Its overhead, latency, time per byte and time per byte
-    summed, none below 0, are those for which the ratios of what the model says to what was measured are nearest to 1 (the least squares of their logarithms,
-    nearly)."""
+    """The one node that explains measurements best: a `Cluster` of as many ranks as the largest. Its overhead, latency, rendezvous, time per byte and time
+    per byte summed, none below 0, are those for which the ratios of what the model says to what was measured are nearest to 1 (the least squares of their
+    logarithms, nearly)."""
     from tede import float64, linalg, tensor
-    measurements = [m for m in measurements if m.ranks > 1]         # one rank sends nothing
-    if not measurements:
-        return Cluster(1, 1, cores=cores, algorithms=algorithms)
-    most = max(m.ranks for m in measurements)
-    shape = Cluster(1, most, cores=cores, algorithms=algorithms)
+    shape = Cluster(1, max((m.ranks for m in measurements), default=1), cores=cores, algorithms=algorithms)
     free = Link(0.0, math.inf)
-    units = [dict(intra=free, overhead=1.0), dict(intra=Link(1.0, math.inf)), dict(intra=Link(0.0, 1.0)), dict(intra=free, summing=1.0)]
+    units = [dict(intra=free, overhead=1.0), dict(intra=Link(1.0, math.inf)), dict(intra=Link(0.0, math.inf, 1.0)), dict(intra=Link(0.0, 1.0)),
+             dict(intra=free, summing=1.0)]
     models = [dataclasses.replace(shape, **unit) for unit in units]
-    names = [shape.sized(m.ranks).algorithm(m.op, m.nbytes) for m in measurements]
-    # The algorithm is chosen by size, so a time is linear in the four.
-    rows = tensor([[model.sized(m.ranks).time(m.op, m.nbytes, algorithm=name) for model in models] for m, name in zip(measurements, names, strict=True)],
-                  dtype=float64)
-    want = tensor([m.seconds for m in measurements], dtype=float64)
+    # The algorithm is chosen by size, so a time is linear in the five.
+    rows = [[_said(model, m) for model in models] for m in measurements]
+    known = [i for i, row in enumerate(rows) if any(row)]       # of others the model says that nothing takes no time
+    if not known:
+        return shape
+    rows, want = tensor([rows[i] for i in known], dtype=float64), tensor([measurements[i].seconds for i in known], dtype=float64)
     best = None
-    for chosen in (sorted(c) for k in range(1, 5) for c in itertools.combinations(range(4), k)):
+    for chosen in (sorted(c) for k in range(1, 6) for c in itertools.combinations(range(5), k)):
         part, said = rows[:, chosen], want
         for _ in range(50):         # (said - want)² / (said * want) is the square of 2 sinh of half the logarithm of their ratio
             scale = (said * want).rsqrt()
@@ -582,14 +597,19 @@ def fit(measurements, cores=None, algorithms=None):
             best = error, dict(zip(chosen, found.tolist(), strict=True))
     if best is None:
         raise ValueError("simulate: no link explains these measurements")
-    overhead, latency, per_byte, per_sum = (best[1].get(i, 0.0) for i in range(4))
-    return dataclasses.replace(shape, overhead=overhead, intra=Link(latency, 1 / per_byte if per_byte else math.inf),
+    overhead, latency, rendezvous, per_byte, per_sum = (best[1].get(i, 0.0) for i in range(5))
+    return dataclasses.replace(shape, overhead=overhead, intra=Link(latency, 1 / per_byte if per_byte else math.inf, rendezvous),
                                summing=1 / per_sum if per_sum else math.inf)
+
+
+def _said(cluster, m):
+    """Of the first ranks of the node: the others wait meanwhile, but how calls are made depends on all of them."""
+    return cluster.time(m.op, m.nbytes, list(range(m.ranks)))
 
 
 def errors(cluster, measurements):
     """[(measurement, what the cluster's model says, its relative error)]."""
-    said = [cluster.sized(m.ranks).time(m.op, m.nbytes) for m in measurements]
+    said = [_said(cluster, m) for m in measurements]
     return [(m, t, t / m.seconds - 1) for m, t in zip(measurements, said, strict=True)]
 
 
@@ -603,8 +623,9 @@ def _main():
     if D.get_rank() == 0:
         cluster = fit(found, cores=len(os.sched_getaffinity(0)))
         if cluster.ranks > 1:
-            print(f"a call {1e6 * cluster.overhead:.2f} us, a message {1e6 * cluster.intra.latency:.2f} us and {cluster.intra.bandwidth / 1e9:.2f} GB/s, "
-                  f"sums {cluster.summing / 1e9:.2f} GB/s")
+            link = cluster.intra
+            print(f"a call {1e6 * cluster.overhead:.2f} us, a message {1e6 * link.latency:.2f} us, above {link.eager} B {1e6 * link.rendezvous:.2f} us more, "
+                  f"and {link.bandwidth / 1e9:.2f} GB/s, sums {cluster.summing / 1e9:.2f} GB/s")
         for m, said, error in errors(cluster, found):
             print(f"{m.ranks} ranks, {m.op:15} {int(m.nbytes):9} B {1e6 * m.seconds:12.1f} us measured {1e6 * said:12.1f} us by the model {100 * error:+7.0f} %")
     D.destroy_process_group()
