@@ -207,9 +207,15 @@ NOARGS(item)
 NOARGS(tolist)
 {
     (void)unused;
-    if (td_py_without_data(td_py_x(self), ".tolist()"))
-        return NULL;
-    return td_py_tolist(td_py_x(self));
+    td_tensor *x = td_tensor_retain(td_py_x(self));
+    while (td_wrapper_level(x) && !td_wrapper_is_batch(x)) {    /* of grad or jvp: its numbers are the value's */
+        td_tensor *value = td_transform_unwrap(x, -1, NULL);
+        td_tensor_release(x);
+        x = value;
+    }
+    PyObject *list = td_py_without_data(x, ".tolist()") ? NULL : td_py_tolist(x);
+    td_tensor_release(x);
+    return list;
 }
 NAMED(number_complex, "__complex__")
 {

@@ -11,6 +11,8 @@
  * f's node is then no node of the graph itself: it runs, and what it saved is freed, as a part of CopySlices.  If it
  * saved its result, and a second derivative needs that, its history must lead to CopySlices too, as v's does. */
 #include <tede/autograd_nodes.h>
+#include <tede/transforms.h>
+#include <tede/auto.h>
 #include "autograd/hooks.h"
 #include "autograd/meta.h"
 #include "autograd/needs.h"
@@ -268,6 +270,39 @@ typedef struct copy_slices {
 
 enum { MOST_RESULTS = 8 };      /* of a call that writes to a view */
 
+/* Whether x stands for a batch, at whatever level. */
+static bool has_batch(const td_tensor *x)
+{
+    td_tensor *at = td_tensor_retain((td_tensor *)x);
+    bool found = false;
+    while (!found && td_wrapper_level(at)) {
+        found = td_wrapper_is_batch(at);
+        td_tensor *value = td_transform_unwrap(at, -1, NULL);
+        td_tensor_release(at);
+        at = value;
+    }
+    td_tensor_release(at);
+    return found;
+}
+
+/* *whole with `part`, which may stand for a batch that *whole doesn't: then *whole is made anew, as a batch of both. */
+static int put_part(const geometry *g, td_tensor **whole, td_tensor *slice, td_tensor *part)
+{
+    if (TD_LIKELY(!(part->keys & TD_KEYSET(TD_KEY_TRANSFORMS)) || !has_batch(part)))
+        return td_need_copy_(slice, part);
+    TD_AUTO td_tensor *zeros = td_need_zeros_beside(part, g->base_ndim, base_sizes(g), base_strides(g));
+    TD_AUTO td_tensor *both = td_need_add(*whole, zeros);
+    td_tensor *wider = both ? td_need_zeros_beside(both, g->base_ndim, base_sizes(g), base_strides(g)) : NULL;
+    TD_AUTO td_tensor *place = wider && td_need_copy_(wider, both) == 0 ? geometry_apply(g, wider) : NULL;
+    if (!place || td_need_copy_(place, part) != 0) {
+        td_tensor_release(wider);
+        return -1;
+    }
+    td_tensor_release(*whole);
+    *whole = wider;
+    return 0;
+}
+
 /* Gradient of the new base -> of the old base (first) and of the write's other operands. */
 static int copy_slices_apply(td_node *node, td_tensor *const *grads, td_tensor **results)
 {
@@ -290,7 +325,7 @@ static int copy_slices_apply(td_node *node, td_tensor *const *grads, td_tensor *
         }
         results[0] = NULL;
         if (status == 0)
-            status = td_need_copy_(slice, part);
+            status = put_part(g, &whole, slice, part);
         td_tensor_release(part);
         if (status == 0)
             results[0] = td_tensor_retain(whole);

@@ -1,6 +1,7 @@
 /* In-place and out= forms made of functional results: see outputs.h. */
 #include "calls_dispatch_outputs.h"
 #include "dispatch/outputs.h"
+#include <tede/foreign.h>
 #include <tede/spec.h>
 #include "tensor/layout.h"
 #include "tensor/recorded.h"
@@ -71,12 +72,27 @@ int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result)
 }
 
 /* An out that must be resized gets the result's strides where each element has its own memory. */
+/* An out= whose elements are elsewhere, as in functionalize, is written to by calls that its owner takes. */
+static int finish_hollow(const char *op, td_tensor *out, td_tensor *result)
+{
+    bool fits = out->ndim == result->ndim && !memcmp(out->sizes, result->sizes, sizeof *out->sizes * out->ndim);
+    int status = td_check_out_device(result->device, out->device) || td_check_cast(op, result->dtype, out->dtype) ? -1 : 0;
+    if (status == 0 && !fits)
+        status = td_resize_(out, result->ndim, result->sizes, TD_MEMORY_FORMAT_NONE);
+    if (status == 0)
+        status = td_copy_from_(out, result, false);
+    td_tensor_release(result);
+    return status;
+}
+
 int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
 {
     if (!result)
         return -1;
     if (TD_UNLIKELY(td_has_layout(out) || td_has_layout(result)))
         return td_check_cast(op, result->dtype, out->dtype) ? td_results_drop(1, &result) : td_layout_finish(op, out, result);
+    if (TD_UNLIKELY(td_tensor_is_hollow(out)))
+        return finish_hollow(op, out, result);
     int status = -1;
     if (td_check_out_device(result->device, out->device) == 0 && td_check_cast(op, result->dtype, out->dtype) == 0 &&
         td_check_overlap(op, out, 1, &result) == 0 &&       /* of an expanded out, too, that would have memory for each element once it is resized */

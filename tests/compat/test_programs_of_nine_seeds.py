@@ -196,3 +196,62 @@ def test_gradients_of_views_have_not_been_written_to(lib, view):
     with lib.no_grad():
         x.grad.mul_(2)
     assert x.grad._version == 1
+
+
+def test_tolist_under_transforms(lib):
+    func, x, seen = lib.func, lib.tensor([1., 2.]), []
+
+    def f(x):
+        seen.append((x.tolist(), (x > 1).tolist()))
+        return (x * x).sum()
+    func.grad(f)(x), func.jvp(f, (x,), (x,)), func.grad(lambda x: func.grad(f)(x).sum())(x)
+    assert seen == [([1, 2], [False, True])] * 3
+    refused(lambda: func.vmap(f)(x), RuntimeError, 'Cannot access data pointer')
+    refused(lambda: func.grad(lambda x: func.vmap(f)(x).sum())(x), RuntimeError, 'Cannot access data pointer')
+
+
+def test_linearize_takes_functions_that_write_and_differentiate(lib):
+    x, c, state = lib.tensor([1., 2., 3.]), lib.ones(3), lib.zeros(())
+
+    def f(x):
+        state.add_(1)
+        return c.clone().mul_(x) * lib.autograd.grad((x.requires_grad_() ** 3).sum(), x)[0]
+    output, push = lib.func.linearize(f, x)
+    assert output.tolist() == [3, 24, 81] and push(lib.ones(3)).tolist() == [9, 36, 81] and state.item() >= 2
+
+
+def test_functionalized_copies_of_views_fill_out(lib):
+    functionalize, x = lib.func.functionalize, lib.tensor([1., 2., 3.])
+    assert functionalize(lambda x: lib.view_copy(x, (3,), out=lib.zeros(3)))(x).tolist() == [1, 2, 3]
+    assert functionalize(lambda x: lib.unfold_copy(x, -1, 2, 5, out=lib.ones(1, 2)))(x).tolist() == [[1, 2]]
+    assert functionalize(lambda x: lib.select_copy(x, 0, 1, out=lib.ones(())))(x).item() == 2
+
+
+@pytest.mark.parametrize('remove', ['mutations', 'mutations_and_views'])
+def test_functionalize_gives_an_argument_the_shape_that_it_got(lib, remove):
+    def transposed(x):
+        x.mul_(2)
+        x.swapaxes_(0, 1)
+        return x * 1
+    x = lib.arange(6.).view(2, 3)
+    y = lib.func.functionalize(transposed, remove=remove)(x)
+    assert x.tolist() == y.tolist() == [[0, 6], [2, 8], [4, 10]]
+    lib.func.functionalize(lambda x: x.unsqueeze_(0) * 1, remove=remove)(x)
+    assert x.shape == (1, 3, 2)
+
+
+def test_a_view_written_under_jacrev_under_vmap(lib):
+    def f(x):
+        y = x * 2
+        y.unsqueeze(0).exp_()
+        return y
+    x = lib.tensor([[0., 1.], [2., 3.]])
+    jacobian = lib.func.vmap(lib.func.jacrev(f))(x)
+    assert lib.allclose(jacobian, lib.diag_embed(2 * (2 * x).exp()))
+
+
+def test_jacobians_through_spectral_norm(lib):
+    for norm in lib.nn.utils.parametrizations.spectral_norm, lib.nn.utils.spectral_norm:
+        layer, x = norm(lib.nn.Linear(3, 3)), lib.ones(3)
+        assert lib.func.jacrev(layer)(x).shape == lib.func.jacfwd(layer)(x).shape == lib.func.hessian(lambda x: layer(x).sum())(x).shape == (3, 3)  # noqa: B023
+        assert len(lib.func.jacrev(lambda p: lib.func.functional_call(layer, p, x))(dict(layer.named_parameters()))) == 2  # noqa: B023

@@ -625,6 +625,8 @@ def propagate_write(x, functional):
     if value is not x:
         if value.numel() != x.numel():
             x.resize_(value.shape)
+        elif value.shape != x.shape:            # t_ and its like
+            x.as_strided_(value.shape, value.stride())
         x.copy_(value)
 
 

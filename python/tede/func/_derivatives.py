@@ -5,6 +5,8 @@ with tangents.  The graph is the level's own, so what happens at other levels is
 import tede
 from tede import _C
 from tede._C import Tensor
+from tede.autograd import forward_ad
+from tede.autograd.function import _dual_levels
 from tede.autograd.graph import disable_saved_tensors_hooks
 from tede.func._levels import GRAD, JVP, flatten, level, lift, lower, lower_all, lower_aux
 from tede.func._vmap import vmap, wraps
@@ -258,8 +260,22 @@ def linearize(func, *primals):
                                    "corresponding primal.")
             if p.dtype != t.dtype:
                 raise RuntimeError(f"Expected tangent at index {i} in flattened pytree to have dtype {p.dtype}, but got {t.dtype} instead")
-        return jvp(func, kept, tangents)[1]
+        return _linear(func, kept, tangents)
     return output, along
+
+
+def _linear(func, primals, tangents):
+    """jvp's derivative. By the dual level where it is free: func may write to what it captures there, and set requires_grad."""
+    if _C._transform_level() or _dual_levels:
+        return jvp(func, primals, tangents)[1]
+    flat, spec = tree.tree_flatten(primals)
+    with forward_ad.dual_level():
+        output = func(*tree.tree_unflatten([forward_ad.make_dual(p, t) for p, t in zip(flat, tree.tree_leaves(tangents))], spec))
+
+        def derivative(x):
+            tangent = forward_ad.unpack_dual(x).tangent
+            return tede.zeros_like(x) if tangent is None else tangent
+        return tree.tree_map_only(Tensor, derivative, output)
 
 
 # ---- Jacobians ------------------------------------------------------------------------------------------------------

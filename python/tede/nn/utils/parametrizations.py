@@ -177,8 +177,9 @@ class _SpectralNorm(Module):
     def _power_method(self, matrix, steps):
         with T.no_grad():
             for _ in range(steps):
-                self._u.copy_(F.normalize(T.mv(matrix, self._v), dim=0, eps=self.eps))
-                self._v.copy_(F.normalize(T.mv(matrix.mH, self._u), dim=0, eps=self.eps))
+                # out=, which transforms of functions let write to buffers.
+                F.normalize(T.mv(matrix, self._v), dim=0, eps=self.eps, out=self._u)
+                F.normalize(T.mv(matrix.mH, self._u), dim=0, eps=self.eps, out=self._v)
 
     def forward(self, weight):
         if weight.ndim == 1:

@@ -31,9 +31,9 @@ class SpectralNorm:
         if do_power_iteration:
             with T.no_grad():
                 for _ in range(self.n_power_iterations):
-                    # In place: replicas of a module share these buffers.
-                    v.copy_(F.normalize(T.mv(matrix.t(), u), dim=0, eps=self.eps))
-                    u.copy_(F.normalize(T.mv(matrix, v), dim=0, eps=self.eps))
+                    # To their memory: replicas of a module share these buffers. By out=, which transforms of functions allow.
+                    F.normalize(T.mv(matrix.t(), u), dim=0, eps=self.eps, out=v)
+                    F.normalize(T.mv(matrix, v), dim=0, eps=self.eps, out=u)
                 u, v = u.clone(), v.clone()     # a second forward changes the buffers before this one's backward
         return weight / T.dot(u, T.mv(matrix, v))
 
