@@ -1,4 +1,5 @@
 """env://, tcp:// and file://, and their errors: true of PyTorch, too."""
+import concurrent.futures
 import socket
 from datetime import timedelta
 from importlib import import_module
@@ -93,3 +94,38 @@ def test_launchers_change_a_state_that_they_have_seen(library, tmp_path):
         store.set("torch.rendezvous.run", "non_base64")
         with pytest.raises(errors.RendezvousStateError):
             backend.get_state()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_launchers_meet_by_any_backend(library):
+    D, elastic = (import_module(f"{library}.distributed{name}") for name in ("", ".elastic.rendezvous"))
+    place = import_module(f"{library}.distributed.elastic.rendezvous.dynamic_rendezvous")
+    store, state = D.HashStore(), []
+
+    class InMemory:
+        name = "memory"
+
+        def get_state(self):
+            return (state[-1], len(state)) if state else None
+
+        def set_state(self, new, token=None):
+            if (token or 0) == len(state):
+                state.append(new)
+            return state[-1], len(state), state[-1] == new
+    second = timedelta(seconds=1)
+    handlers = [place.DynamicRendezvousHandler.from_backend("run", store, InMemory(), 2, 2, timeout=place.RendezvousTimeout(30 * second)) for _ in range(2)]
+    assert handlers[0].settings.min_nodes == handlers[0].settings.max_nodes == 2 and handlers[0].get_backend() == "memory"
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        met = list(threads.map(lambda handler: handler.next_rendezvous(), handlers))
+    assert sorted(m.rank for m in met) == [0, 1] and [m.world_size for m in met] == [2, 2]
+    met[0].store.set("key", "value")
+    assert met[1].store.get("key") == b"value" and met[1].store.underlying_store is store
+    assert all(handler.shutdown() for handler in handlers)
+    for least, most, message in (0, 2, "minimum number of nodes .0. must be greater than zero"), (3, 2, "maximum number of nodes .2. must be greater than or equal"):
+        with pytest.raises(ValueError, match=message):
+            place.DynamicRendezvousHandler.from_backend("run", store, InMemory(), least, most)
+    with pytest.raises(ValueError, match="join timeout .0:00:00. must be positive"):
+        place.RendezvousTimeout(0 * second)
+    late = place.DynamicRendezvousHandler.from_backend("run", store, InMemory(), 2, 2)
+    with pytest.raises(elastic.RendezvousClosedError):
+        late.next_rendezvous()

@@ -3,6 +3,7 @@
 In round r each adds 1 to r/joined; what it then reads is its rank. Rank 0 waits until the least number has come, and a while for more, and closes the round by
 adding CLOSED to the same number: so whoever comes after that sees it and goes to the next round. Those who wait in the round after the present one are those
 that the others must meet again: a launcher that restarts its processes, or one that has come late."""
+import dataclasses
 import datetime
 import time
 
@@ -10,7 +11,7 @@ from tede.distributed import PrefixStore
 from tede.distributed.elastic.rendezvous.api import (
     RendezvousClosedError, RendezvousHandler, RendezvousInfo, RendezvousStoreInfo, RendezvousTimeoutError)
 
-__all__ = ["DynamicRendezvousHandler", "RendezvousTimeout", "create_handler"]
+__all__ = ["DynamicRendezvousHandler", "RendezvousSettings", "RendezvousTimeout", "create_handler"]
 
 CLOSED = 1 << 32                # more than there are launchers
 
@@ -19,19 +20,36 @@ class RendezvousTimeout:
     """How long a launcher waits for the least number of others (join), then for more (last_call)."""
 
     def __init__(self, join=None, last_call=None, close=None, heartbeat=None):
-        given = {"join": join or datetime.timedelta(seconds=600), "last_call": last_call or datetime.timedelta(seconds=30),
-                 "close": close or datetime.timedelta(seconds=30), "heartbeat": heartbeat or datetime.timedelta(seconds=5)}
-        for name, value in given.items():
+        for name, value, otherwise in (("join", join, 600), ("last_call", last_call, 30), ("close", close, 30), ("heartbeat", heartbeat, 5)):
+            value = datetime.timedelta(seconds=otherwise) if value is None else value
             if value <= datetime.timedelta(0):
                 raise ValueError(f"The {name} timeout ({value}) must be positive.")
             setattr(self, name, value)
 
 
+@dataclasses.dataclass(frozen=True)
+class RendezvousSettings:
+    run_id: str
+    min_nodes: int
+    max_nodes: int
+    timeout: RendezvousTimeout
+
+
 class DynamicRendezvousHandler(RendezvousHandler):
-    def __init__(self, run_id, store, backend, min_nodes, max_nodes, timeout, local_addr=None, server=None):
-        self._run_id, self._backend, self._min, self._max, self._timeout, self._local_addr = run_id, backend, min_nodes, max_nodes, timeout, local_addr
-        self._store, self._server = PrefixStore(f"torch.rendezvous.{run_id}", store), server
+    def __init__(self, settings, store, backend, local_addr=None, server=None):
+        self.settings, self._backend, self._local_addr = settings, backend, local_addr
+        self._run_id, self._min, self._max, self._timeout = settings.run_id, settings.min_nodes, settings.max_nodes, settings.timeout
+        self._shared, self._store, self._server = store, PrefixStore(f"torch.rendezvous.{self._run_id}", store), server
         self._round = 0
+
+    @classmethod
+    def from_backend(cls, run_id, store, backend, min_nodes, max_nodes, local_addr=None, timeout=None):
+        if min_nodes < 1:
+            raise ValueError(f"The minimum number of nodes ({min_nodes}) must be greater than zero.")
+        if max_nodes < min_nodes:
+            raise ValueError(f"The maximum number of nodes ({max_nodes}) must be greater than or equal to the minimum number of nodes ({min_nodes}).")
+        settings = RendezvousSettings(run_id, min_nodes, max_nodes, timeout or RendezvousTimeout())
+        return cls(settings, store, backend.name, local_addr, getattr(backend, "server", None))
 
     def get_backend(self):
         return self._backend
@@ -80,7 +98,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
             self._store.set(f"{n}/size", str(min(self._joined(n, CLOSED) - CLOSED, self._max)))
         size = int(self._wait(lambda: self._store.get(f"{n}/size") if self._store.check([f"{n}/size"]) else None,
                               seconds + self._timeout.last_call.total_seconds(), "the other launchers haven't come"))
-        store = PrefixStore(f"{n}", self._store)
+        store = PrefixStore(f"torch.rendezvous.{self._run_id}.{n}", self._shared)
         if self._server is not None:
             where = RendezvousStoreInfo(self._server.host, self._server.port)
         else:
@@ -109,7 +127,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
         except RuntimeError:                # the launcher that served the store has ended
             return False
         finally:
-            self._store = self._server = None
+            self._store = self._shared = self._server = None
 
 
 def create_handler(store, backend, params):
@@ -118,5 +136,4 @@ def create_handler(store, backend, params):
         value = params.get_as_int(key)
         return None if value is None else datetime.timedelta(seconds=value)
     timeout = RendezvousTimeout(seconds("join_timeout"), seconds("last_call_timeout"), seconds("close_timeout"))
-    return DynamicRendezvousHandler(params.run_id, store, backend if isinstance(backend, str) else backend.name, params.min_nodes, params.max_nodes, timeout,
-                                    params.local_addr, getattr(backend, "server", None))
+    return DynamicRendezvousHandler.from_backend(params.run_id, store, backend, params.min_nodes, params.max_nodes, params.local_addr, timeout)
