@@ -71,7 +71,6 @@ int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result)
     return status;
 }
 
-/* An out that must be resized gets the result's strides where each element has its own memory. */
 /* An out= whose elements are elsewhere, as in functionalize, is written to by calls that its owner takes. */
 static int finish_hollow(const char *op, td_tensor *out, td_tensor *result)
 {
@@ -85,6 +84,7 @@ static int finish_hollow(const char *op, td_tensor *out, td_tensor *result)
     return status;
 }
 
+/* An out that must be resized gets the result's strides where each element has its own memory. */
 int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
 {
     if (!result)
