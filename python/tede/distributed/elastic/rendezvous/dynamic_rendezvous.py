@@ -29,6 +29,7 @@ class RendezvousTimeout:
 
 @dataclasses.dataclass(frozen=True)
 class RendezvousSettings:
+    """Which launchers meet: those of one run, from `min_nodes` to `max_nodes` of them."""
     run_id: str
     min_nodes: int
     max_nodes: int
@@ -38,8 +39,7 @@ class RendezvousSettings:
 class DynamicRendezvousHandler(RendezvousHandler):
     def __init__(self, settings, store, backend, local_addr=None, server=None):
         self.settings, self._backend, self._local_addr = settings, backend, local_addr
-        self._run_id, self._min, self._max, self._timeout = settings.run_id, settings.min_nodes, settings.max_nodes, settings.timeout
-        self._shared, self._store, self._server = store, PrefixStore(f"torch.rendezvous.{self._run_id}", store), server
+        self._shared, self._store, self._server = store, PrefixStore(f"torch.rendezvous.{settings.run_id}", store), server
         self._round = 0
 
     @classmethod
@@ -69,36 +69,38 @@ class DynamicRendezvousHandler(RendezvousHandler):
             if found is not None:
                 return found
             if self.is_closed():
-                raise RendezvousClosedError(f"The run {self._run_id} has ended.")
+                raise RendezvousClosedError(f"The run {self.settings.run_id} has ended.")
             if time.monotonic() > end:
                 raise RendezvousTimeoutError(f"{what} after {seconds} seconds")
             time.sleep(0.05)
 
     def next_rendezvous(self):
+        settings = self.settings
         if self.is_closed():
-            raise RendezvousClosedError(f"The run {self._run_id} has ended.")
-        seconds, end = self._timeout.join.total_seconds(), time.monotonic() + self._timeout.join.total_seconds()
+            raise RendezvousClosedError(f"The run {settings.run_id} has ended.")
+        seconds = settings.timeout.join.total_seconds()
+        end = time.monotonic() + seconds
         while True:
             n = self._round
             rank = self._joined(n, 1) - 1
             self._round += 1
-            if rank < self._max:
+            if rank < settings.max_nodes:
                 break
             if rank < CLOSED:               # more than may be; the round closes without this one
                 self._wait(lambda: self._joined(n) > CLOSED or None, seconds, "the round before hasn't closed")
             if time.monotonic() > end:
-                raise RendezvousTimeoutError(f"no place among {self._max} launchers after {seconds} seconds")
+                raise RendezvousTimeoutError(f"no place among {settings.max_nodes} launchers after {seconds} seconds")
             self._wait(lambda: not self._full(n) or self._joined(n + 1) % CLOSED > 0 or None, max(0.1, end - time.monotonic()),
-                       f"no place among {self._max} launchers")
+                       f"no place among {settings.max_nodes} launchers")
         if rank == 0:
-            self._wait(lambda: self._joined(n) >= self._min or None, seconds, f"fewer than {self._min} launchers have come")
-            last = time.monotonic() + self._timeout.last_call.total_seconds()
-            while self._joined(n) < self._max and time.monotonic() < last:
+            self._wait(lambda: self._joined(n) >= settings.min_nodes or None, seconds, f"fewer than {settings.min_nodes} launchers have come")
+            last = time.monotonic() + settings.timeout.last_call.total_seconds()
+            while self._joined(n) < settings.max_nodes and time.monotonic() < last:
                 time.sleep(0.05)
-            self._store.set(f"{n}/size", str(min(self._joined(n, CLOSED) - CLOSED, self._max)))
+            self._store.set(f"{n}/size", str(min(self._joined(n, CLOSED) - CLOSED, settings.max_nodes)))
         size = int(self._wait(lambda: self._store.get(f"{n}/size") if self._store.check([f"{n}/size"]) else None,
-                              seconds + self._timeout.last_call.total_seconds(), "the other launchers haven't come"))
-        store = PrefixStore(f"torch.rendezvous.{self._run_id}.{n}", self._shared)
+                              seconds + settings.timeout.last_call.total_seconds(), "the other launchers haven't come"))
+        store = PrefixStore(f"torch.rendezvous.{settings.run_id}.{n}", self._shared)
         if self._server is not None:
             where = RendezvousStoreInfo(self._server.host, self._server.port)
         else:
@@ -106,7 +108,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
         return RendezvousInfo(store, rank, size, where, n)
 
     def _full(self, n):
-        return int(self._store.get(f"{n}/size")) >= self._max if self._store.check([f"{n}/size"]) else True
+        return int(self._store.get(f"{n}/size")) >= self.settings.max_nodes if self._store.check([f"{n}/size"]) else True
 
     def is_closed(self):
         return self._store.check(["closed"])
@@ -118,7 +120,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
         return self._joined(self._round) % CLOSED       # or how many have met without this one
 
     def get_run_id(self):
-        return self._run_id
+        return self.settings.run_id
 
     def shutdown(self):
         try:
