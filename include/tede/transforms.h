@@ -41,6 +41,8 @@ TD_API td_tensor *td_transform_unwrap(td_tensor *x, int level, int *dim);
 /* The level of a wrapper, 0 for another tensor; and whether it hides a batch dimension. */
 TD_API int  td_wrapper_level(const td_tensor *x);
 TD_API bool td_wrapper_is_batch(const td_tensor *x);
+/* Whether x is so, or what it stands for is, at any level. */
+TD_API bool td_wrapper_any(const td_tensor *x, bool (*is)(const td_tensor *x));
 
 /* Patterns of rules, for `batch` of td_op_traits; words in brackets change them, "dims(absent_is_all, keeps_0d)".
  *

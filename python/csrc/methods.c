@@ -160,21 +160,8 @@ NOARGS(data_ptr)
 NOARGS(is_floating_point) { (void)unused; return PyBool_FromLong(td_dtype_is_floating(td_tensor_dtype(td_py_x(self)))); }
 NOARGS(is_complex) { (void)unused; return PyBool_FromLong(td_dtype_is_complex(td_tensor_dtype(td_py_x(self)))); }
 NOARGS(is_signed) { (void)unused; return PyBool_FromLong(td_dtype_is_signed(td_tensor_dtype(td_py_x(self)))); }
-/* What a transform's wrapper stands for, through all levels, answers for it. */
-static bool is_lazy(td_tensor *x, bool (*bit)(const td_tensor *))
-{
-    bool is = bit(x);
-    td_tensor_retain(x);
-    while (!is && td_wrapper_level(x)) {
-        td_tensor *value = td_transform_unwrap(x, -1, NULL);
-        td_tensor_release(x);
-        is = bit(x = value);
-    }
-    td_tensor_release(x);
-    return is;
-}
-NOARGS(is_conj) { (void)unused; return PyBool_FromLong(is_lazy(td_py_x(self), td_tensor_is_conj)); }
-NOARGS(is_neg) { (void)unused; return PyBool_FromLong(is_lazy(td_py_x(self), td_tensor_is_neg)); }
+NOARGS(is_conj) { (void)unused; return PyBool_FromLong(td_wrapper_any(td_py_x(self), td_tensor_is_conj)); }
+NOARGS(is_neg) { (void)unused; return PyBool_FromLong(td_wrapper_any(td_py_x(self), td_tensor_is_neg)); }
 NOARGS(is_inference) { (void)unused; return PyBool_FromLong(td_tensor_is_inference(td_py_x(self))); }
 NOARGS(is_read_only) { (void)unused; return PyBool_FromLong(td_tensor_is_read_only(td_py_x(self))); }
 NOARGS(read_only)

@@ -250,20 +250,6 @@ static int value_of(PyObject *a, td_scalar *value)
         return PyErr_SetString(PyExc_ValueError, "only one element tensors can be converted to Python scalars"), -1;
     return td_py_item(td_py_x(a), value) < 0 ? (td_py_raise(), -1) : 0;
 }
-/* Whether x stands for a batch at some level. */
-static bool has_members(td_tensor *x)
-{
-    bool found = false;
-    td_tensor_retain(x);
-    while (!found && td_wrapper_level(x)) {
-        found = td_wrapper_is_batch(x);
-        td_tensor *value = td_transform_unwrap(x, -1, NULL);
-        td_tensor_release(x);
-        x = value;
-    }
-    td_tensor_release(x);
-    return found;
-}
 static int number_bool(PyObject *a)
 {
     if (TD_UNLIKELY(td_py_taken_over(a))) {
@@ -273,7 +259,7 @@ static int number_bool(PyObject *a)
         return is;
     }
     td_scalar value;
-    if (td_wrapper_level(td_py_x(a)) && has_members(td_py_x(a)))
+    if (td_wrapper_any(td_py_x(a), td_wrapper_is_batch))
         return PyErr_Format(PyExc_RuntimeError, "vmap: It looks like you're attempting to use a Tensor in some data-dependent control "
                             "flow. We don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."), -1;
     int64_t n = td_tensor_numel(td_py_x(a));

@@ -270,25 +270,10 @@ typedef struct copy_slices {
 
 enum { MOST_RESULTS = 8 };      /* of a call that writes to a view */
 
-/* Whether x stands for a batch, at whatever level. */
-static bool has_batch(const td_tensor *x)
-{
-    td_tensor *at = td_tensor_retain((td_tensor *)x);
-    bool found = false;
-    while (!found && td_wrapper_level(at)) {
-        found = td_wrapper_is_batch(at);
-        td_tensor *value = td_transform_unwrap(at, -1, NULL);
-        td_tensor_release(at);
-        at = value;
-    }
-    td_tensor_release(at);
-    return found;
-}
-
 /* *whole with `part`, which may stand for a batch that *whole doesn't: then *whole is made anew, as a batch of both. */
 static int put_part(const geometry *g, td_tensor **whole, td_tensor *slice, td_tensor *part)
 {
-    if (TD_LIKELY(!(part->keys & TD_KEYSET(TD_KEY_TRANSFORMS)) || !has_batch(part)))
+    if (TD_LIKELY(!(part->keys & TD_KEYSET(TD_KEY_TRANSFORMS)) || !td_wrapper_any(part, td_wrapper_is_batch)))
         return td_need_copy_(slice, part);
     TD_AUTO td_tensor *zeros = td_need_zeros_beside(part, g->base_ndim, base_sizes(g), base_strides(g));
     TD_AUTO td_tensor *both = td_need_add(*whole, zeros);

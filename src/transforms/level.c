@@ -459,3 +459,10 @@ bool td_wrapper_is_batch(const td_tensor *x)
     td_wrapped *w = td_wrapped_of(x);
     return w && w->dim >= 0;
 }
+bool td_wrapper_any(const td_tensor *x, bool (*is)(const td_tensor *x))
+{
+    bool found = is(x);
+    for (td_wrapped *w; !found && (w = td_wrapped_of(x)); x = w->value)
+        found = is(w->value);
+    return found;
+}

@@ -7,6 +7,7 @@
 #include "calls_ops_shape_reinterpret.h"
 #include <inttypes.h>
 #include <tede/auto.h>
+#include <tede/foreign.h>
 #include <tede/transforms.h>
 #include "autograd/node.h"
 #include "dispatch/outputs.h"
@@ -183,27 +184,15 @@ td_tensor *td_op_conj_physical(td_tensor *self)
 {
     return td_dtype_is_complex(self->dtype) ? td__conj_physical(self) : td_tensor_retain(self);
 }
-/* A wrapper of a transform has none of the bits itself: what it stands for, through all levels, has them. */
-static bool has_bit(td_tensor *self, unsigned flag)
-{
-    bool has = self->flags & flag;
-    TD_AUTO td_tensor *x = td_tensor_retain(self);
-    while (!has && td_wrapper_level(x)) {
-        td_tensor *value = td_transform_unwrap(x, -1, NULL);
-        td_tensor_release(x);
-        x = value;
-        has = x->flags & flag;
-    }
-    return has;
-}
-td_tensor *td_op_resolve_conj(td_tensor *self) { return has_bit(self, TD_FLAG_CONJ) ? td_clone(self) : td_tensor_retain(self); }
-td_tensor *td_op_resolve_neg(td_tensor *self) { return has_bit(self, TD_FLAG_NEG) ? td_clone(self) : td_tensor_retain(self); }
+/* A wrapper of a transform has none of the bits itself: what it stands for has them. */
+td_tensor *td_op_resolve_conj(td_tensor *self) { return td_wrapper_any(self, td_tensor_is_conj) ? td_clone(self) : td_tensor_retain(self); }
+td_tensor *td_op_resolve_neg(td_tensor *self) { return td_wrapper_any(self, td_tensor_is_neg) ? td_clone(self) : td_tensor_retain(self); }
 
 /* Real (0) and imaginary part (1) as views.  Of a conjugate they are taken from what it is the conjugate of: the imaginary part is then
  * a negative. */
 static td_tensor *part_of(td_tensor *self, int which)
 {
-    bool conjugate = has_bit(self, TD_FLAG_CONJ);
+    bool conjugate = td_wrapper_any(self, td_tensor_is_conj);
     TD_AUTO td_tensor *own = conjugate ? td__conj(self) : td_tensor_retain(self);
     TD_AUTO td_tensor *pairs = td_view_as_real(own);
     TD_AUTO td_tensor *part = td_select_int(pairs, -1, which);
