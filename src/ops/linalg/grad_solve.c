@@ -292,43 +292,33 @@ int td_op_slogdet_tangent(td_tensor **results, td_tensor *t, td_tensor *A, td_te
 
 /* ---- pseudo-inverse (Golub and Pereyra, 1973) and least squares by it */
 
-/* Both branches are the same formula, with products grouped so that K, and what is made of it, is the smaller square:
- * m by m for a wide matrix, n by n for a tall one. */
+/* Products are grouped for a wide matrix, so that K and what is made of it are the smaller square. A tall one is the adjoint of a wide
+ * one, and so are its pseudo-inverse and all gradients. */
 td_tensor *td_op_pinv_backward(td_tensor *grad, td_tensor *pinv, td_tensor *A)
 {
     if (td_check_matrix("pinv_backward", A, "A"))
         return NULL;
-    int64_t m = A->sizes[A->ndim - 2], n = A->sizes[A->ndim - 1];
     LET(gH) = td_adjoint_of(grad);
     LET(pinvH) = td_adjoint_of(pinv);
-    if (m <= n) {
-        LET(K) = mm(gH, pinv);
-        LET(KpH) = mm(K, pinvH);
-        LET(pK) = mm(pinv, K);
-        LET(pKH) = td_adjoint_of(pK);
-        LET(Ap) = mm(A, pinv);
-        LET(ApKpH) = mm(Ap, KpH);
-        LET(KA) = mm(K, A);
-        LET(rest) = td_sub(gH, KA);
-        LET(pHp) = mm(pinvH, pinv);
-        LET(last) = mm(pHp, rest);
-        LET(a) = td_sub(KpH, pKH);
-        LET(b) = td_sub(a, ApKpH);
-        return td_add(b, last);
+    if (A->sizes[A->ndim - 2] > A->sizes[A->ndim - 1]) {
+        LET(AH) = td_adjoint_of(A);
+        LET(gAH) = gH && pinvH ? td_op_pinv_backward(gH, pinvH, AH) : NULL;
+        LET(lazy) = td_adjoint_of(gAH);
+        return td_clone_format(lazy, TD_CONTIGUOUS_FORMAT);
     }
-    LET(K) = mm(pinv, gH);
-    LET(pHK) = mm(pinvH, K);
-    LET(Kp) = mm(K, pinv);
-    LET(KpH) = td_adjoint_of(Kp);
-    LET(AK) = mm(A, K);
-    LET(rest) = td_sub(gH, AK);
-    LET(ppH) = mm(pinv, pinvH);
-    LET(second) = mm(rest, ppH);
-    LET(pHKp) = mm(pHK, pinv);
-    LET(last) = mm(pHKp, A);
-    LET(a) = td_sub(second, KpH);
-    LET(b) = td_add(a, pHK);
-    return td_sub(b, last);
+    LET(K) = mm(gH, pinv);
+    LET(KpH) = mm(K, pinvH);
+    LET(pK) = mm(pinv, K);
+    LET(pKH) = td_adjoint_of(pK);
+    LET(Ap) = mm(A, pinv);
+    LET(ApKpH) = mm(Ap, KpH);
+    LET(KA) = mm(K, A);
+    LET(rest) = td_sub(gH, KA);
+    LET(pHp) = mm(pinvH, pinv);
+    LET(last) = mm(pHp, rest);
+    LET(a) = td_sub(KpH, pKH);
+    LET(b) = td_sub(a, ApKpH);
+    return td_add(b, last);
 }
 
 /* X = pinv(A) B, so gB = pinv(A)^H g, and g B^H is the gradient of pinv(A). It holds for a full rank, where lstsq's
