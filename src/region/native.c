@@ -8,6 +8,7 @@
  * Plans stay as long as the process. Their number is bounded; groups that come after the last one are done by slabs. */
 #include "region/native.h"
 
+#include <tede/auto.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -191,57 +192,31 @@ static bool agree(const char *got, const char *wanted, td_dtype dtype, int64_t n
     return true;
 }
 
-/* Bytes from the first element of x to behind the last one; strides of what is stored aren't negative. */
-static size_t span_of(const td_tensor *x)
+/* Whether `got`, which lies as x does, has x's elements, nearly. */
+static bool agrees_with(td_tensor *x, td_tensor *got)
 {
-    int64_t last = 0;
-    for (int d = 0; d < x->ndim && x->numel; d++)
-        last += (x->sizes[d] - 1) * x->strides[d];
-    return x->numel ? (size_t)((last + 1) * td_itemsize(x)) : 0;
-}
-
-/* The elements of x, which lie at `data` as x's do, one behind another in memory of their own; NULL without some. */
-static char *gather(const td_tensor *x, const char *data)
-{
-    const size_t item = (size_t)td_itemsize(x);
-    char *all = td_mem_alloc((size_t)x->numel * item);
-    int64_t index[TD_MAX_DIMS] = {0};
-    for (int64_t i = 0; i < x->numel && all; i++) {
-        int64_t at = 0;
-        for (int d = 0; d < x->ndim; d++)
-            at += index[d] * x->strides[d];
-        memcpy(all + (size_t)i * item, data + at * (int64_t)item, item);
-        for (int d = x->ndim - 1; d >= 0 && ++index[d] == x->sizes[d]; d--)
-            index[d] = 0;
-    }
-    return all;
-}
-static bool agrees_with(const td_tensor *x, const char *got)
-{
-    if (x->flags & TD_FLAG_CONTIGUOUS)
-        return agree(got, x->data, x->dtype, x->numel);
-    const size_t size = (size_t)(x->numel * td_itemsize(x));
-    char *a = gather(x, got), *b = gather(x, x->data);
-    const bool same = a && b && agree(a, b, x->dtype, x->numel);
-    td_mem_free(a, size), td_mem_free(b, size);
-    return same;
+    TD_AUTO td_tensor *a = td_make_contiguous(got), *b = td_make_contiguous(x);
+    if (!a || !b)
+        td_error_clear();
+    return a && b && agree(a->data, b->data, x->dtype, x->numel);
 }
 
 /* Both tiers, of which the results of tier 1 stay. */
 static int check(const td_native_loop *l, td_native_plan *p, td_group *g, td_region *r, int (*tier1)(td_group *g, td_region *r))
 {
-    char *data[TD_GROUP_TENSORS], *copies[TD_GROUP_TENSORS] = {0};
+    char *data[TD_GROUP_TENSORS];
+    td_tensor *copies[TD_GROUP_TENSORS] = {0};      /* strides of what is stored aren't negative */
     bool memory = true;
     for (int i = 0; i < l->n_runs; i++) {
         const td_native_run *run = &l->runs[i];
-        const size_t size = span_of(run->x);
-        data[i] = run->x->data;
+        td_tensor *x = run->x;
+        data[i] = x->data;
         if (!run->stored)
             continue;
-        memory = memory && (copies[i] = td_mem_alloc(size));
+        memory = memory && (copies[i] = td_tensor_new_strided(x->ndim, x->sizes, x->strides, x->dtype, x->device));
         if (memory && run->load >= 0)
-            memcpy(copies[i], data[i], size);
-        data[i] = copies[i];
+            memory = !td_copy_elements(copies[i], x);
+        data[i] = memory ? copies[i]->data : NULL;
     }
     bool good = memory && !run_loop(l, p, data);
     if (!good)
@@ -249,10 +224,9 @@ static int check(const td_native_loop *l, td_native_plan *p, td_group *g, td_reg
     const bool ran = good;
     const int status = tier1(g, r);
     for (int i = 0; i < l->n_runs; i++) {
-        const td_tensor *x = l->runs[i].x;
         if (l->runs[i].stored && good && !status)
-            good = agrees_with(x, copies[i]);
-        td_mem_free(copies[i], span_of(x));
+            good = agrees_with(l->runs[i].x, copies[i]);
+        td_tensor_release(copies[i]);
     }
     if (ran && !good)
         snprintf(p->why, sizeof p->why, "its results differ from those of tier 1");
