@@ -174,6 +174,13 @@ static int ints_of(const Overload *o, int index, PyObject *sequence, PyObject *c
     return 1;
 }
 
+/* An int where one is wanted, or a list that takes a single one. PyTorch's rules for what isn't an int: a list takes any tensor of
+ * one element, and no array of NumPy; one int takes tensors and arrays without dimensions. */
+static int one_int(PyObject *value, bool as_list, int64_t *n)
+{
+    return td_py_is_tensor(value) == as_list ? td_py_as_size(value, n) : td_py_as_int(value, n, false);
+}
+
 static int to_ints(const Overload *o, int index, PyObject *value, td_value *v, Scratch *s)
 {
     const td_arg *a = &o->info->arguments[index];
@@ -182,7 +189,7 @@ static int to_ints(const Overload *o, int index, PyObject *value, td_value *v, S
     if (!a->list_size)
         return 0;
     int64_t n;
-    int found = td_py_is_tensor(value) ? td_py_as_size(value, &n) : td_py_as_int(value, &n, false);
+    const int found = one_int(value, true, &n);
     if (found <= 0)
         return found;
     int64_t *list = arena(s, (size_t)a->list_size * sizeof *list);
@@ -272,7 +279,7 @@ static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
     case TD_VALUE_BOOLS:
     case TD_VALUE_SCALARS: return to_numbers(a, value, v, s);
     case TD_VALUE_INT:
-        if ((found = td_py_is_tensor(value) ? td_py_as_int(value, &v->integer, false) : td_py_as_size(value, &v->integer)) <= 0)
+        if ((found = one_int(value, false, &v->integer)) <= 0)
             return found;
         break;
     case TD_VALUE_BOOL:
