@@ -1225,9 +1225,9 @@ TD_API int td_linalg_eig_out(td_tensor *self, td_tensor *eigenvalues, td_tensor 
 /* Eigenvalues, complex. */
 TD_API td_tensor *td_linalg_eigvals(td_tensor *self);
 TD_API int td_linalg_eigvals_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* Least squares, by QR of matrices of full rank (`gels`), by QR with pivots (`gelsy`) or by singular values (`gelsd`), which find the rank. */
+/* Least squares, by QR of matrices of full rank (0), by QR with pivots (1) or by singular values (2), which find the rank. */
 TD_API int td__linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *B, double rcond,
-        const char *method) TD_MUST_USE;
+        int64_t method) TD_MUST_USE;
 /* The derivative of the least squares solution. */
 TD_API int td_lstsq_backward(td_tensor **results, td_tensor *grad, td_tensor *A, td_tensor *B) TD_MUST_USE;
 /* The X for which ``A @ X - B`` is smallest. */

@@ -291,9 +291,9 @@ static td_tensor *above(td_tensor *values, double rcond)
 /* gelsd and gelsy alike by singular values, of which those count that are above rcond times the largest; as in LAPACK a bound of gelsd's that no value, or
  * each, is above is the precision instead.  Where gelsy would leave out more than what is 0 but for rounding its answer is another, of QR with pivots.  gels
  * by QR. */
-int td_on_device__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, const char *method, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+int td_on_device__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, int64_t method, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
-    const bool values = !strcmp(method, "gelsd");
+    const bool values = method == TD_LSTSQ_GELSD;
     const int64_t m = A->sizes[A->ndim - 2], n = A->sizes[A->ndim - 1];
     const double precision = real_of(A) == TD_F32 ? 0x1p-23 : 0x1p-52;
     td_scalar finite, same = td_bool(true);
@@ -306,7 +306,7 @@ int td_on_device__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, const c
         return -1;
     if (!td_scalar_bool(finite))
         return left_to_cpu();
-    if (!strcmp(method, "gels"))
+    if (method == TD_LSTSQ_GELS)
         return solve_full_rank(A, B, out0) || td_fill_scalar_(out1, td_int(m < n ? m : n)) || td_zero_(out2) ? -1 : 0;
     if (values && (rcond <= 0 || rcond >= 1))
         rcond = precision / 2;

@@ -782,11 +782,11 @@ td_tensor *td_op_linalg_eigvals(td_tensor *self)
 
 /* ---- least squares */
 
-int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rcond, const char *method)
+int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rcond, int64_t method)
 {
     (void)rcond;
-    if (strcmp(method, "gels") && strcmp(method, "gelsy") && strcmp(method, "gelsd"))
-        return td_error(TD_E_RUNTIME, "_linalg_lstsq: method must be one of gels, gelsy and gelsd, not %s", method);
+    if (method < TD_LSTSQ_GELS || method > TD_LSTSQ_GELSD)
+        return td_error(TD_E_RUNTIME, "_linalg_lstsq: method must be 0 (gels), 1 (gelsy) or 2 (gelsd), not %lld", (long long)method);
     if (A->ndim < 2 || B->ndim < 2)
         return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: input must have at least 2 dimensions.");
     if (A->dtype != B->dtype || A->ndim != B->ndim || memcmp(A->sizes, B->sizes, sizeof *A->sizes * (A->ndim - 1u)))
@@ -805,9 +805,9 @@ int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rco
         specs->strides[d] = step > 0 ? step : 1;
     return 0;
 }
-/* min ||A X - B|| for each column. Drivers are named after LAPACK's routines: gels takes A to have full rank, gelsy
- * (the default) finds the rank by QR with pivots, gelsd and gelss by singular values. The kernel has
- * no gelss: gelsd finds the same values faster.
+
+/* min ||A X - B|| for each column. Drivers are named after LAPACK's routines, see td_lstsq; the default is gelsy. gelss goes by
+ * singular values, too: the kernel has gelsd for it, which finds the same ones faster.
  *
  * rcond defaults to eps * max(m, n), below which a pivot or singular value, relative to the largest, counts as zero.
  * As in PyTorch residuals are given only for more rows than columns, full rank and a driver other than gelsy, and
@@ -823,8 +823,11 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     if (A->dtype != b->dtype)
         return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype %s and other's "
                         "dtype %s", td_dtype_name((td_dtype)A->dtype), td_dtype_name((td_dtype)b->dtype));
-    const char *driver_name = driver ? driver : "gelsy";
-    if (strcmp(driver_name, "gels") && strcmp(driver_name, "gelsy") && strcmp(driver_name, "gelsd") && strcmp(driver_name, "gelss"))
+    static const char *const drivers[] = {"gels", "gelsy", "gelsd", "gelss"};
+    int named = driver ? 0 : TD_LSTSQ_GELSY;
+    while (driver && named < 4 && strcmp(driver, drivers[named]))
+        named++;
+    if (named == 4)
         return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)");
     bool vector = td_solve_takes_vector(A, b) && b->ndim == A->ndim - 1;
     int64_t m = A->sizes[A->ndim - 2], n = A->sizes[A->ndim - 1], sizes[TD_MAX_DIMS];
@@ -841,11 +844,11 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     bool narrow = A->dtype == TD_F32 || A->dtype == TD_C64;
     double eps = narrow ? 0x1p-23 : 0x1p-52;
     td_tensor *all[3];
-    const bool by_values = !strcmp(driver_name, "gelsd") || !strcmp(driver_name, "gelss");
-    if (td__linalg_lstsq(all, A_wide, B_wide, rcond ? *rcond : eps * (double)(m > n ? m : n), by_values ? "gelsd" : driver_name))
+    const bool by_values = named >= TD_LSTSQ_GELSD, gelss = named > TD_LSTSQ_GELSD;
+    if (td__linalg_lstsq(all, A_wide, B_wide, rcond ? *rcond : eps * (double)(m > n ? m : n), by_values ? TD_LSTSQ_GELSD : named))
         return -1;
     TD_AUTO td_tensor *X = all[0], *rank = all[1], *values = all[2];
-    if (rcond && *rcond >= 1 && !strcmp(driver_name, "gelss")) {
+    if (rcond && *rcond >= 1 && gelss) {
         /* No singular value lies above the largest one. The kernel's gelsd takes such a bound for none at all. */
         TD_AUTO td_tensor *found = X, *counted = rank;
         X = td_times(found, td_int(0)), rank = td_zeros_like(counted);
@@ -859,7 +862,7 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     TD_AUTO td_tensor *nothing = td_narrow(flat, 0, 0, 0);
     TD_AUTO td_tensor *sizes_of_none = td_abs(nothing);
     TD_AUTO td_tensor *residuals = td_ceil(sizes_of_none);
-    td_scalar full = td_bool(m > n && strcmp(driver_name, "gelsy") && A->device.type != TD_META);
+    td_scalar full = td_bool(m > n && named != TD_LSTSQ_GELSY && A->device.type != TD_META);
     if (td_scalar_bool(full)) {
         TD_AUTO td_tensor *wanted = td_wrapped_number(td_int(n));
         TD_AUTO td_tensor *reached = td_eq(rank, wanted);
@@ -880,7 +883,7 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     if (!solution || !residuals || !no_rank || !none)
         return -1;
     results[0] = td_ref(solution), results[1] = td_ref(residuals);
-    results[2] = td_ref(strcmp(driver_name, "gels") ? rank : no_rank);
+    results[2] = td_ref(named == TD_LSTSQ_GELS ? no_rank : rank);
     results[3] = by_values ? td_detach(values) : td_ref(none);
     if (!results[3])
         return td_results_drop(3, results);

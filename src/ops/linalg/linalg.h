@@ -17,6 +17,10 @@ int td_check_pivots_shape(const char *op, const char *name, const td_tensor *mat
 /* 0 if factors from this mode have derivatives. */
 int td_check_qr_derivative(const char *mode, const td_tensor *Q, const td_tensor *R);
 
+/* How least squares are found: the routines of LAPACK. gels, QR, takes the matrix to have full rank; gelsy, QR with pivots, and gelsd,
+ * singular values, find the rank. */
+typedef enum td_lstsq { TD_LSTSQ_GELS, TD_LSTSQ_GELSY, TD_LSTSQ_GELSD } td_lstsq;
+
 /* What LAPACK's numbers are of; a number other than 0 means something else in each. */
 typedef enum td_factorization {
     TD_FACTORS_LU,              /* position of a zero on U's diagonal */

@@ -15,6 +15,7 @@
 #include "kernels/cpu/linalg/lu.h"
 #include "kernels/cpu/linalg/reflectors.h"
 #include "ops/iterate/iterator.h"
+#include "ops/linalg/linalg.h"
 
 /* Zeros in the triangle that isn't the factor's. */
 static void clear_triangle(char *a, int n, size_t item, bool upper)
@@ -628,11 +629,12 @@ static int solve_full_rank(td_lapack_function *gels, int64_t element, td_dtype d
 
 /* gelsd goes by singular values, which are out2, gelsy by QR with pivots, gels by QR.  LAPACK's x has max(m, n) rows per column: B goes
  * in with m of them, X comes out with n. */
-int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, const char *method, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, int64_t method, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
-    const bool values = !strcmp(method, "gelsd"), full = !strcmp(method, "gels");
+    static const char *const routines[] = {[TD_LSTSQ_GELS] = "gels", [TD_LSTSQ_GELSY] = "gelsy", [TD_LSTSQ_GELSD] = "gelsd"};
+    const bool values = method == TD_LSTSQ_GELSD, full = method == TD_LSTSQ_GELS;
     td_dtype dtype = (td_dtype)A->dtype;
-    td_lapack_function *solve = td_lapack(method, NULL, dtype);
+    td_lapack_function *solve = td_lapack(routines[method], NULL, dtype);
     TD_AUTO td_tensor *a = solve ? td_columns(A) : NULL;
     if (!a)
         return -1;
