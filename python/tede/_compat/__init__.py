@@ -5,7 +5,9 @@ rest is data: names.txt says what modules there are, and what each name does. A 
 when it is imported (`find_spec`, the last of sys.meta_path); one that has code calls `fill` for the rest of its names."""
 import builtins
 import os
+import re
 import sys
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -32,13 +34,23 @@ class Section:
         elif kind == "of":
             CLASSES.update({(f"tede.{self.path}", name): f"torch.{words}" for name in names})
         else:
-            words = words.replace("{PATH}", self.path.upper())
+            words = words.replace("{PATH}", self.path.upper()).replace("{absent}", f"NotImplementedError: torch.{self.path}.{{name}}")
             self.names.update((name, (kind, words)) for name in names)
 
 
 SECTIONS = {}       # path -> Section
 MODULES = {}        # PyTorch's module -> ours, without "torch." and "tede."
 CLASSES = {}        # (our module, class) -> PyTorch's module
+
+
+def _words(text):
+    """The words of a text, one for each choice of what is in braces, as the shell has it: a{b,c}d is abd acd."""
+    words = text.split()
+    while "{" in text:
+        parts = [(word.partition("{"), word.partition("}")[2]) for word in words]
+        words = [front + choice + behind for (front, _, rest), behind in parts for choice in rest.partition("}")[0].split(",")]
+        text = "".join(words)
+    return words
 
 
 def _lines():
@@ -57,15 +69,20 @@ def _read():
     for line in _lines():
         if line[0] == "[":
             paths, _, doc = line[1:].partition("]")
-            sections = [SECTIONS.setdefault(path, Section(path)) for path in paths.split()]
+            doc, _, line = doc.partition("|")
+            sections = [SECTIONS.setdefault(path, Section(path)) for path in _words(paths)]
             for section in sections:
                 section.doc = doc.strip().replace("{PATH}", section.path.upper()) or section.doc
-            continue
+            if not line:
+                continue
         front, _, words = line.partition(" : ")
-        kind, *names = front.split()
+        kind, *names = _words(front)
         if names and names[0] == "=":
-            for name, inner in product(names[1:], words.split() or [""]):
-                name, ours = name.replace("*", inner), kind.replace("*", inner)
+            for name, inner in product(names[1:], _words(words) or [""]):
+                ours = kind.replace("*", inner)
+                if inner[:1].isupper():
+                    inner = re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", inner).lower() + "." + inner
+                name = name.replace("*", inner)
                 theirs, _, last = name.rpartition(".")
                 if last.lstrip("_")[0].isupper():
                     CLASSES[f"tede.{ours}", last] = f"torch.{theirs}"
@@ -81,61 +98,38 @@ _read()
 
 # ---- what the kinds of names are -------------------------------------------------------------------------------------
 
-def _error(words):
-    """What is raised: "Error: text"."""
-    kind, _, text = words.partition(": ")
-    return getattr(builtins, kind)(text)
-
-
-def _false(words):
-    return lambda *args, **kwargs: False
-
-
-def _none(words):
-    return lambda *args, **kwargs: None
-
-
-def _gives(words):
-    return lambda *args, **kwargs: eval(words)      # a new one each time, should it be a list
-
-
-def _same(words):
-    return lambda fn, *args, **kwargs: fn
-
-
-def _decorator(words):
-    return lambda fn=None, *args, **kwargs: fn if callable(fn) else lambda fn: fn
-
-
 def _refuse(words):
+    """A function that raises "Error: text"."""
+    kind, _, text = words.partition(": ")
+
     def refuse(*args, **kwargs):
-        raise _error(words)
+        raise getattr(builtins, kind)(text)
     return refuse
 
 
 def _each(words):
     def refuse(members):
         for _ in members:
-            raise _error(words)
+            _refuse(words)()
     return refuse
 
 
 def _context(words):
-    from contextlib import contextmanager
-
-    @contextmanager
     def refuse(*args, **kwargs):
-        raise _error(words)
-        yield
-    return refuse
+        yield _refuse(words)()
+    return contextmanager(refuse)
 
 
-def _class(words):
-    return type("", (), {"__new__": _refuse(words), "__doc__": f"Raises {words}"})
-
-
-_KINDS = {"false": _false, "none": _none, "gives": _gives, "is": eval, "same": _same, "decorator": _decorator, "refuse": _refuse,
-          "each": _each, "context": _context, "class": _class}
+_KINDS = {  # words -> what the name is
+    "false": lambda words: lambda *args, **kwargs: False,
+    "none": lambda words: lambda *args, **kwargs: None,
+    "gives": lambda words: lambda *args, **kwargs: eval(words),     # a new one each time, should it be a list
+    "is": eval,
+    "same": lambda words: lambda fn, *args, **kwargs: fn,
+    "decorator": lambda words: lambda fn=None, *args, **kwargs: fn if callable(fn) else lambda fn: fn,
+    "refuse": _refuse, "each": _each, "context": _context,
+    "class": lambda words: type("", (), {"__new__": _refuse(words), "__doc__": f"Raises {words}"}),
+}
 _DOCS = {"false": "False.", "none": "Accepted for compatibility.", "same": "The argument, unchanged.",
          "decorator": "A decorator without an effect."}
 
