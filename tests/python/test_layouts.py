@@ -111,3 +111,11 @@ def test_a_convolution_of_no_channels_is_its_bias(dims):
     assert y.shape == (2, 3, *[4] * dims) and tede.equal(y, bias.detach().reshape(3, *[1] * dims).expand(y.shape))
     y.sum().backward()
     assert x.grad.shape == x.shape and w.grad.shape == w.shape and bias.grad.tolist() == [2 * 4 ** dims] * 3
+
+
+@pytest.mark.parametrize('there', [lambda x: x.to_sparse_csc(), lambda x: x.to_sparse_bsr((1, 1)), lambda x: x.to_sparse_bsc((1, 1))])
+def test_fewer_than_two_elements_of_a_compressed_tensor_are_coalesced(there):
+    one = tede.zeros(2, 3)
+    one[1, 2] = 1
+    assert [there(x).to_sparse().is_coalesced() for x in (tede.zeros(0, 3), one, tede.ones(2, 3))] == [True, True, False]
+    assert there(one).to_sparse().indices().tolist() == [[1], [2]]

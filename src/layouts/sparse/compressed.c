@@ -57,7 +57,7 @@ static td_tensor *counts_of(td_tensor *x, const shape *r)
 /* The line of each stored value by repeating line numbers by their counts, the other index from `plain`; matrices of
  * a batch are numbered through and taken apart into their dimensions; a block (b0, b1) becomes b0 * b1 elements.
  * O(elements), in the order of the values, which are only reshaped: row order for CSR, another for the rest, so the
- * result is not marked coalesced. */
+ * result is not marked coalesced if it has two elements or more. */
 td_tensor *td_compressed_elements(td_tensor *x)
 {
     if (!x)
@@ -89,7 +89,7 @@ td_tensor *td_compressed_elements(td_tensor *x)
     }
     memcpy(shaped + 1, x->sizes + r.batch + 2, sizeof *shaped * (size_t)s->dense_dim);
     TD_AUTO td_tensor *values = td_reshape(s->values, 1 + s->dense_dim, shaped);
-    return td_coo_new(x->ndim, x->sizes, r.batch + 2, indices, values, false);
+    return td_coo_new(x->ndim, x->sizes, r.batch + 2, indices, values, all * b0 * b1 < 2);
 }
 
 td_tensor *td_sparse_coo(td_tensor *x)
