@@ -21,7 +21,7 @@ PYTHON = ["Py_RETURN_NONE=return 0", "Py_RETURN_TRUE=return 0", "Py_RETURN_FALSE
 
 
 def main():
-    sources = [str(path.relative_to(ROOT)) for folder in ("src", "devices", "engines", "layouts", "python/csrc", "examples/c", "tools")
+    sources = [str(path.relative_to(ROOT)) for folder in ("src", "devices", "engines", "layouts", "operators", "python/csrc", "examples/c", "tools")
                for path in sorted((ROOT / folder).rglob("*.c")) if "kernels" not in path.parts]
     folder = ROOT / "build" / "cppcheck"         # what it found before, for files that are as they were
     folder.mkdir(parents=True, exist_ok=True)

@@ -112,7 +112,8 @@ def check_contents(wheel):
     with zipfile.ZipFile(wheel) as file:
         names = file.namelist()
     libraries = [name for name in names if ".so" in name and "/_C." not in name]
-    plugins = [f"tede/lib/tede/{path.name}.so" for path in [*sorted((ROOT / "devices").iterdir()), ROOT / "layouts/onednn", *sorted((ROOT / "engines").iterdir())]]
+    folders = [*sorted((ROOT / "devices").iterdir()), ROOT / "layouts/onednn", *sorted((ROOT / "engines").iterdir()), *sorted((ROOT / "operators").glob("*/"))]
+    plugins = [f"tede/lib/tede/{path.name}.so" for path in folders]
     assert sorted(libraries) == ["tede/lib/libtede.so", "tede/lib/libtede.so.0", *sorted(plugins)], libraries
     headers = {pathlib.PurePath(name).name for name in names if name.startswith("tede/include/tede/") and not name.endswith("/")}
     assert headers == {path.name for path in (ROOT / "include/tede").glob("*.h*")}

@@ -3,6 +3,7 @@ import sys
 import types
 
 from tede import _C
+from tede._libraries import OFFERED, operator, stands_for
 from tede._overloads import OpOverload, OpOverloadPacket, defined
 
 
@@ -36,7 +37,9 @@ class _OpNamespace(types.ModuleType):
             from tede._quantized_ops import packet
             return packet(name)
         if self.name == "mkldnn" or "mkldnn" in name:
-            from tede._onednn import operator
+            from tede import _onednn
+            return _onednn.operator(self.name, name)
+        if self.name in OFFERED:
             return operator(self.name, name)
         if self.name not in ("aten", "prim"):
             return None
@@ -58,10 +61,12 @@ class _Ops(types.ModuleType):
         return value
 
     def load_library(self, path):
-        """Open a shared library, whose constructors may define operators."""
+        """Open a shared library, whose constructors may define operators. One that is linked with PyTorch's library isn't opened: nothing
+        needs to be done where tede has its operators (those of torchvision and torchaudio), and else it is an OSError."""
         import os
         path = os.path.realpath(path)
-        _C._library_load(path)
+        if not stands_for(path):
+            _C._library_load(path)
         self.loaded_libraries.add(path)
         defined[0] += 1
 

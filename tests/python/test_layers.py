@@ -52,6 +52,14 @@ def test_public_headers_include_only_each_other_and_libc():
     assert not wrong
 
 
+def test_libraries_beside_the_core_see_only_public_headers():
+    folders = ['devices', 'engines', 'layouts', 'operators']
+    wrong = [f'{path.relative_to(ROOT)} includes {name}' for folder in folders for path in sources(folder)
+             for kind, name in INCLUDE.findall(path.read_text())
+             if (ROOT / 'src' / name).exists() or (kind == '"' and not (path.parent / name).exists())]
+    assert not wrong
+
+
 def test_the_binding_sees_only_public_headers():
     wrong = []
     for path in sources('python/csrc'):
