@@ -189,19 +189,32 @@ def test_products_are_those_of_unpacked_weights(format):
             assert tede.equal(F.linear(x.reshape(m, 1, k), w), got.reshape(m, 1, n))
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
 @pytest.mark.parametrize("format", FORMATS)
-def test_products_of_bfloat16_with_any_number_of_rows(format):
-    """From some rows on weights may become bfloat16 on the way; the last rows of weights are fewer than are taken at once."""
-    g = tede.Generator().manual_seed(5)
+def test_products_with_any_number_of_rows(format, dtype):
+    """From some rows on weights and x may become bfloat16 on the way; the last rows of weights are fewer than are taken at once."""
+    g, dtype = tede.Generator().manual_seed(5), getattr(tede, dtype)
     for n, k in (70, 256), (3, 512), (129, 1280):
-        w = tede.randn(n, k, generator=g, dtype=tede.bfloat16).to_packed(format)
-        dense, bias = w.float().to_dense().double(), tede.randn(n, generator=g).bfloat16()
+        w = tede.randn(n, k, generator=g, dtype=dtype).to_packed(format)
+        dense, bias = w.float().to_dense().double(), tede.randn(n, generator=g).to(dtype)
         for m in 1, 15, 16, 17, 33, 100, 200:
-            x = tede.randn(m, k, generator=g).bfloat16()
+            x = tede.randn(m, k, generator=g).to(dtype)
             right = x.double() @ dense.t() + bias.double()
             got = F.linear(x, w, bias)
             spread = x.double().norm(dim=1, keepdim=True) * dense.norm(dim=1)
-            assert got.dtype is tede.bfloat16 and ((got.double() - right).abs() <= .03 * spread + right.abs() / 128).all(), (n, k, m)
+            assert got.dtype is dtype and ((got.double() - right).abs() <= .03 * spread + right.abs() / 128).all(), (n, k, m)
+            assert (got.double() - right).norm() / right.norm() < .01
+
+
+def test_many_rows_of_float32_lose_less_than_few():
+    """Where x isn't rounded to bytes its error is that of bfloat16: weights of whole numbers leave no other."""
+    g = tede.Generator().manual_seed(6)
+    w = (tede.randint(-127, 128, (100, 512), generator=g)).float()
+    w[:, 0] = 127
+    x = tede.randn(64, 512, generator=g)
+    right, packed = x.double() @ w.double().t(), w.to_packed("int8")
+    few, many = ((F.linear(x[:rows], packed).double() - right[:rows]).norm() / right[:rows].norm() for rows in (8, 64))
+    assert many <= few * 1.05 and few < .01
 
 
 WIDTHS = {None: (1, 31, 33, 63, 64, 65, 100, 129, 191, 192, 257, 300), 32: (32, 64, 96, 160, 224, 288, 2080), 64: (64, 128, 192, 320, 448, 1088),
@@ -227,16 +240,17 @@ def test_every_group_has_its_own_scales(format):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_activations_that_int8_holds_give_exact_products(format):
-    """With x of whole numbers up to 127 in each group nothing is lost on the way, so that all paths must agree with the sum."""
+    """With x of whole numbers up to 127 in each group nothing of it is lost on the way, so that all paths must agree with the sum, where many
+    rows may meet weights that are rounded to bfloat16."""
     r = numpy.random.default_rng(3)
     n, k = 10, 768
     w = tede.tensor(r.standard_normal((n, k)), dtype=tede.float32).to_packed(format)
     for m in 1, 2, 4, 7, 20:
         x = r.integers(-127, 128, (m, k)).astype(numpy.float32)
         x[:, ::32] = 127
-        right = x.astype(float) @ w.to_dense().numpy().astype(float).T
         got = F.linear(tede.tensor(x), w).numpy()
-        assert numpy.abs(got - right).max() <= 1e-5 * numpy.abs(x.astype(float)).max() * 768
+        rights = [x.astype(float) @ d.numpy().astype(float).T for d in ([w.to_dense(), w.to_dense().bfloat16().float()] if m > 15 else [w.to_dense()])]
+        assert min(numpy.abs(got - right).max() for right in rights) <= 1e-5 * numpy.abs(x.astype(float)).max() * 768
 
 
 @pytest.mark.parametrize("level", ["v2", "v3", "neon"])

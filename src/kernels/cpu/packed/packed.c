@@ -1,8 +1,8 @@
 /* Operators on rows of blocks: packing, unpacking, and products with activations.
  *
  * A product reads the weights as they are and multiplies bytes (packed_isa.c). That is faster than a product of bfloat16 for any number
- * of rows where the processor has dot products of bytes, since such products take twice as many operands a cycle. Where it hasn't, many
- * rows meet weights that are unpacked to floats, some rows of them at a time, which stay in the second cache. Sums don't depend on how the
+ * of rows where the processor has dot products of bytes, since such products take twice as many operands a cycle. Where it has products
+ * of tiles, many rows and weights become bfloat16, a block of weights at a time; where it has neither, rows meet weights that are unpacked to floats, some rows of them at a time, which stay in the second cache. Sums don't depend on how the
  * work is shared out, so results are the same for any number of threads. */
 #include "calls_kernels_cpu_packed_packed.h"
 #include <tede/auto.h>
@@ -206,12 +206,14 @@ static int many_rows(job *j, const float *x)
     return j->failed ? -1 : 0;
 }
 
-/* ---- many rows of bfloat16 by products of tiles: weights become bfloat16, too, some rows at a time, and are the rows of the product, whose other operand, x turned
- * round, is packed once for all */
+/* ---- many rows by products of tiles: weights become bfloat16, some rows at a time, and are the rows of the product, whose other operand, x turned
+ * round, is packed once for all; x is rounded to bfloat16, which loses less than int8 does */
 
 typedef struct tiled {
     job         of;
     const void *x;              /* m x k of bfloat16 */
+    char       *y;              /* of bfloat16 or floats */
+    bool        halves;
     float      *packed;
     int64_t     at_once;        /* rows of weights */
 } tiled;
@@ -241,20 +243,21 @@ static void some_tiles(void *context, int64_t first, int64_t last)
         for (int64_t r = 0; r < n; r++)
             f->unpack_fast(j->rows + (from + r) * j->row_bytes, j->k, (float *)(block + room + unpacked), weights + r * j->k);
         TD_ISA_PICK(td_gemm_pairs_table)->tiles(&(td_tile_product){
-            .m = n, .n = j->m, .k = j->k / 2, .alpha = 1, .a = {weights, j->k / 2, 1}, .b = t->packed, .c = (char *)j->y + from * 2,
-            .ldc = j->n, .halves = true, .transposed = true, .bias = j->bias ? j->bias + from : NULL, .room = (float *)block});
+            .m = n, .n = j->m, .k = j->k / 2, .alpha = 1, .a = {weights, j->k / 2, 1}, .b = t->packed,
+            .c = t->y + from * (t->halves ? 2 : 4), .ldc = j->n, .halves = t->halves, .transposed = true, .bias = j->bias ? j->bias + from : NULL, .room = (float *)block});
     }
     td_mem_free(block, bytes);
 }
 
-/* Unpacked weights take at most a third of the second cache, or of half of it where rows are long. */
-static int by_tiles(const job *j, const void *x, void *y)
+/* Unpacked weights take at most half of the second cache, through which all of x goes for each of their blocks; where there are few of them, every
+ * thread has some. */
+static int by_tiles(const job *j, const void *x, void *y, bool halves)
 {
     const size_t bytes = (size_t)td_gemm_packed_size(j->m, j->k / 2, 16) * 4;
-    tiled t = {.of = *j, .x = x, .packed = td_mem_alloc(bytes), .at_once = j->k > 1 << 13 ? 32 : 64};
+    const int64_t each = j->n / td_num_threads(), most = each < (1 << 19) / j->k ? each : (1 << 19) / j->k;
+    tiled t = {.of = *j, .x = x, .y = y, .halves = halves, .packed = td_mem_alloc(bytes), .at_once = clamp(most / 32 * 32, 32, 128)};
     if (!t.packed)
         return -1;
-    t.of.y = y;
     td_parallel_for(0, clamp(j->m / PANELS, 1, j->m), clamp((1 << 15) / (PANELS * j->k), 1, 1 << 15), pack_columns, &t);
     td_parallel_for(0, (j->n + t.at_once - 1) / t.at_once, clamp((1 << 18) / (j->m * t.at_once * j->k), 1, 1 << 18), some_tiles, &t);
     td_mem_free(t.packed, bytes);
@@ -273,18 +276,19 @@ int td_cpu__packed_linear(td_tensor *input, td_tensor *rows, const char *format,
     const td_dtype dtype = (td_dtype)to->dtype;
     if (!to->numel)
         return 0;
-    if (td_gemm_has_tiles() && j.m >= ENOUGH && j.k > 0 && j.k % 2 == 0 && dtype == TD_BF16 && x->dtype == TD_BF16 && !td_batch_invariant())
-        return by_tiles(&j, x->data, to->data) ? no_memory() : td_write_back(out, to);
+    const bool tiles = td_gemm_has_tiles() && j.m >= ENOUGH && j.k > 0 && j.k % 2 == 0 && !td_batch_invariant();
+    const bool direct = dtype == TD_F32 || (tiles && dtype == TD_BF16);      /* whether sums are written as they are to be */
     const size_t bytes = (size_t)to->numel * 4;
-    TD_AUTO td_tensor *floats = td_as_contiguous(x, TD_F32);
-    if (!floats)
+    TD_AUTO td_tensor *from = td_as_contiguous(x, tiles ? TD_BF16 : TD_F32);
+    if (!from)
         return -1;
-    j.y = dtype == TD_F32 ? (float *)to->data : td_mem_alloc(bytes);
+    void *y = direct ? to->data : td_mem_alloc(bytes);
+    j.y = y;
     const bool few = td_packed_multiplies_bytes() || j.m <= FEW;
-    const bool done = j.y && (few ? few_rows : many_rows)(&j, (const float *)floats->data) == 0;
-    if (done && dtype != TD_F32)
-        td_convert(dtype, to->data, (int64_t)td_dtype_size(dtype), TD_F32, j.y, 4, to->numel);
-    if (dtype != TD_F32)
-        td_mem_free(j.y, bytes);
+    const bool done = y && (tiles ? by_tiles(&j, from->data, y, dtype == TD_BF16) : (few ? few_rows : many_rows)(&j, (const float *)from->data)) == 0;
+    if (done && !direct)
+        td_convert(dtype, to->data, (int64_t)td_dtype_size(dtype), TD_F32, y, 4, to->numel);
+    if (!direct)
+        td_mem_free(y, bytes);
     return done ? td_write_back(out, to) : no_memory();
 }
