@@ -13,6 +13,7 @@
 #include "autograd/tangent.h"
 #include "base/once.h"
 #include "dispatch/outputs.h"
+#include "tensor/position.h"
 #include "transforms/level.h"
 
 /* Around a generated tangent kernel: neither the call itself nor the calls of its formula compute tangents.
@@ -196,12 +197,7 @@ static bool own_places(const td_tensor *x)
 static td_tensor *ordered_alike(const td_tensor *x, td_tensor *t)
 {
     int64_t order[TD_MAX_DIMS], back[TD_MAX_DIMS];
-    for (int d = 0; d < x->ndim; d++) {
-        int at = d;
-        for (; at > 0 && x->strides[order[at - 1]] < x->strides[d]; at--)
-            order[at] = order[at - 1];
-        order[at] = d;
-    }
+    td_stride_order(x->ndim, x->strides, order);
     for (int d = 0; d < x->ndim; d++)
         back[order[d]] = d;
     TD_AUTO td_tensor *sorted = td_permute(t, x->ndim, order);

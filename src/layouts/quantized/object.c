@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <tede/kernel.h>
 #include "tensor/head.h"
+#include "tensor/position.h"
 
 /* ---- dtypes */
 
@@ -82,15 +83,10 @@ static td_tensor *attach_view(td_tensor *x, const td_quantizer *q)
 /* Where x's element at an offset is. */
 static void place_of(const td_tensor *x, int64_t offset, int64_t *place)
 {
-    int order[TD_MAX_DIMS];
-    for (int d = 0; d < x->ndim; d++) {             /* largest stride first */
-        int at = d;
-        for (; at > 0 && x->strides[order[at - 1]] < x->strides[d]; at--)
-            order[at] = order[at - 1];
-        order[at] = d;
-    }
+    int64_t order[TD_MAX_DIMS];
+    td_stride_order(x->ndim, x->strides, order);
     for (int i = 0; i < x->ndim; i++) {
-        const int d = order[i];
+        const int64_t d = order[i];
         place[d] = x->sizes[d] > 1 && x->strides[d] ? offset / x->strides[d] : 0;
         offset -= place[d] * x->strides[d];
     }

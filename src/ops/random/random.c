@@ -19,6 +19,7 @@
 #include <tede/counter.h>
 #include <tede/device.h>
 #include "tensor/device.h"
+#include "tensor/position.h"
 
 static int fill_here(td_filling kind, const td_draw *d, td_dtype t, void *out, int64_t n)
 {
@@ -41,17 +42,11 @@ static int fill_here(td_filling kind, const td_draw *d, td_dtype t, void *out, i
  * shape) is seen the same way if it is given. */
 static td_tensor *along_memory(td_tensor *x, td_tensor *like)
 {
-    int order[TD_MAX_DIMS];
-    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], offset = 0;
-    for (int d = 0; d < x->ndim; d++) {
-        int at = d;
-        for (; at > 0 && llabs(x->strides[order[at - 1]]) < llabs(x->strides[d]); at--)
-            order[at] = order[at - 1];
-        order[at] = d;
-    }
+    int64_t order[TD_MAX_DIMS], sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], offset = 0;
+    td_stride_order(x->ndim, x->strides, order);
     td_tensor *of = like ? like : x;
     for (int i = 0; i < x->ndim; i++) {
-        int d = order[i];
+        const int64_t d = order[i];
         bool back = x->strides[d] < 0;
         sizes[i] = x->sizes[d], strides[i] = back ? -of->strides[d] : of->strides[d];
         offset += back ? (x->sizes[d] - 1) * of->strides[d] : 0;

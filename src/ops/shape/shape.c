@@ -713,12 +713,9 @@ td_tensor *td_op_unbind_backward(int64_t n_grads, td_tensor *const *grads, int64
         fit = fit && grads[i]->ndim == n - 1;
     if (!fit)
         return d < 0 ? NULL : td_stack(n_grads, grads, dim);
-    /* order: the dimensions from the widest step to the narrowest; place: where each of them went. */
+    /* place: where each of `order` went, the inverse permutation, which brings the stacked dimensions back. */
     int64_t order[TD_MAX_DIMS], place[TD_MAX_DIMS], inner[TD_MAX_DIMS];
-    /* An insertion sort; place is the inverse permutation, which brings the stacked dimensions back. */
-    for (int i = 0, at; i < n; order[at] = i, i++)
-        for (at = i; at > 0 && strides[order[at - 1]] < strides[i]; at--)
-            order[at] = order[at - 1];
+    td_stride_order(n, strides, order);
     for (int i = 0, at = 0; i < n; i++) {
         place[order[i]] = i;
         if (order[i] != d)
