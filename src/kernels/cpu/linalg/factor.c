@@ -86,11 +86,7 @@ int td_cpu_linalg_ldl_solve(td_tensor *LD, td_tensor *pivots, td_tensor *B, bool
     TD_AUTO td_tensor *ld = ld_view ? td_columns(ld_view) : NULL;
     TD_AUTO td_tensor *b_view = with_batch(B, out, 2);
     TD_AUTO td_tensor *x = b_view ? td_columns(b_view) : NULL;
-    int64_t sizes[TD_MAX_DIMS];
-    memcpy(sizes, out->sizes, sizeof *sizes * (out->ndim - 2));
-    sizes[out->ndim - 2] = pivots->sizes[pivots->ndim - 1];
-    TD_AUTO td_tensor *p_view = td_expand(pivots, out->ndim - 1, sizes);
-    TD_AUTO td_tensor *p = p_view ? td_as_contiguous(p_view, TD_I32) : NULL;
+    TD_AUTO td_tensor *p = pivots_with_batch(pivots, out);
     if (!solve || !ld || !x || !p)
         return -1;
     batch b = batch_of(ld), c = batch_of(x);

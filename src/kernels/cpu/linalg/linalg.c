@@ -209,11 +209,7 @@ int td_cpu_linalg_lu_solve(td_tensor *LU, td_tensor *pivots, td_tensor *B, bool 
     TD_AUTO td_tensor *b_view = with_batch(B, out, 2);
     /* X A = B is A^H X^H = B^H: in rows B is its transpose already, so only the conjugates are missing. */
     TD_AUTO td_tensor *x = !b_view ? NULL : left ? td_columns(b_view) : td_rows(b_view);
-    int64_t sizes[TD_MAX_DIMS];
-    memcpy(sizes, out->sizes, sizeof *sizes * (out->ndim - 2));
-    sizes[out->ndim - 2] = pivots->sizes[pivots->ndim - 1];
-    TD_AUTO td_tensor *p_view = td_expand(pivots, out->ndim - 1, sizes);
-    TD_AUTO td_tensor *p = p_view ? td_as_contiguous(p_view, TD_I32) : NULL;
+    TD_AUTO td_tensor *p = pivots_with_batch(pivots, out);
     td_lapack_function *getrs = td_lapack("getrs", NULL, (td_dtype)B->dtype);
     if (!lu || !x || !p || !getrs)
         return -1;

@@ -53,14 +53,21 @@ static inline td_tensor *td_rows(td_tensor *x)
     }
     return copy;
 }
-/* x with the batch dimensions of out, without a copy. */
+/* x, whose last `tail` dimensions are no batch, with the batch of the matrices `out`, without a copy. */
 static inline td_tensor *with_batch(td_tensor *x, const td_tensor *out, int tail)
 {
     int64_t sizes[TD_MAX_DIMS];
-    int lead = out->ndim - tail;
+    const int lead = out->ndim - 2;
     memcpy(sizes, out->sizes, sizeof *sizes * lead);
     memcpy(sizes + lead, x->sizes + x->ndim - tail, sizeof *sizes * tail);
     return td_expand(x, lead + tail, sizes);
+}
+
+/* Pivots likewise, as LAPACK takes them. */
+static inline td_tensor *pivots_with_batch(td_tensor *pivots, const td_tensor *out)
+{
+    TD_AUTO td_tensor *wide = with_batch(pivots, out, 1);
+    return wide ? td_as_contiguous(wide, TD_I32) : NULL;
 }
 
 /* Work space: a query with lwork = -1 stores its size in the first element.  A float above 2^24 may have been rounded down, so it is
