@@ -22,6 +22,14 @@ def _one_of(probs, logits):
 class _Odds:
     """probs or logits of one event: the one that was given, and the other from it."""
 
+    def _take(self, probs, logits, *others):
+        """Keeps the one that is given, of a shape with `others`, which are returned."""
+        _one_of(probs, logits)
+        self._by_probs = probs is not None
+        *others, given = broadcast_all(*others, probs if self._by_probs else logits)
+        setattr(self, "probs" if self._by_probs else "logits", given)
+        return others
+
     @lazy_property
     def logits(self):
         return probs_to_logits(self.probs, is_binary=True)
@@ -48,12 +56,7 @@ class Bernoulli(_Odds, ExponentialFamily):
     support, has_enumerate_support, _mean_carrier_measure = constraints.boolean, True, 0
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        _one_of(probs, logits)
-        self._by_probs = probs is not None
-        if self._by_probs:
-            self.probs, = broadcast_all(probs)
-        else:
-            self.logits, = broadcast_all(logits)
+        self._take(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
     mean = property(lambda self: self.probs)
@@ -94,12 +97,7 @@ class Geometric(_Odds, Distribution):
     support = constraints.nonnegative_integer
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        _one_of(probs, logits)
-        self._by_probs = probs is not None
-        if self._by_probs:
-            self.probs, = broadcast_all(probs)
-        else:
-            self.logits, = broadcast_all(logits)
+        self._take(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
         if self._validate_args and self._by_probs and not (self.probs > 0).all():
             invalid = self.probs.data[~(self.probs > 0)]
@@ -134,12 +132,7 @@ class Binomial(_Odds, Distribution):
     has_enumerate_support = True
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
-        _one_of(probs, logits)
-        self._by_probs = probs is not None
-        if self._by_probs:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
+        self.total_count, = self._take(probs, logits, total_count)
         self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.size(), validate_args=validate_args)
 
@@ -185,12 +178,7 @@ class NegativeBinomial(_Odds, Distribution):
     support = constraints.nonnegative_integer
 
     def __init__(self, total_count, probs=None, logits=None, validate_args=None):
-        _one_of(probs, logits)
-        self._by_probs = probs is not None
-        if self._by_probs:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
+        self.total_count, = self._take(probs, logits, total_count)
         self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.size(), validate_args=validate_args)
 

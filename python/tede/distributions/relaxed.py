@@ -2,7 +2,7 @@
 import tede
 from tede.distributions import constraints
 from tede.distributions.compound import TransformedDistribution
-from tede.distributions.discrete import Categorical, _Odds, _one_of
+from tede.distributions.discrete import Categorical, _Odds
 from tede.distributions.distribution import Distribution
 from tede.distributions.transforms import ExpTransform, SigmoidTransform
 from tede.distributions.utils import broadcast_all, clamp_probs
@@ -15,12 +15,7 @@ class LogitRelaxedBernoulli(_Odds, Distribution):
 
     def __init__(self, temperature, probs=None, logits=None, validate_args=None):
         self.temperature = temperature
-        _one_of(probs, logits)
-        self._by_probs = probs is not None
-        if self._by_probs:
-            self.probs, = broadcast_all(probs)
-        else:
-            self.logits, = broadcast_all(logits)
+        self._take(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def rsample(self, sample_shape=tede.Size()):
