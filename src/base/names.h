@@ -1,9 +1,20 @@
-/* Names of dtypes in C++, as GCC writes them: some of PyTorch's messages use them in place of "Short" and "Half". */
+/* Names: what one may be called that is registered, and those of dtypes in C++. */
 #ifndef TD_BASE_NAMES_H
 #define TD_BASE_NAMES_H
+#include <ctype.h>
+#include <string.h>
 #include <tede/base.h>
 
-/* "short int", "c10::Half"; a dtype from outside has only its own name. */
+/* Whether it has 1 to 15 letters, digits and underscores, no digit first: as devices and engines are called. */
+static inline bool td_is_short_name(const char *name)
+{
+    bool good = name && *name && !isdigit((unsigned char)*name) && strnlen(name, 16) < 16;
+    for (const char *c = name; good && *c; c++)
+        good = isalnum((unsigned char)*c) || *c == '_';
+    return good;
+}
+
+/* As GCC writes them, "short int", "c10::Half", which some of PyTorch's messages have in place of "Short" and "Half"; a dtype from outside has only its own name. */
 static inline const char *td_cpp_name(int dtype)
 {
     static const char *const names[TD_DTYPES] = {

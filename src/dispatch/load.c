@@ -2,7 +2,6 @@
  * called, and published when it is whole.  A library that fails after code of it has run stays mapped, since what it did can't be known. */
 #include "tensor/late.h"
 #include "calls_dispatch_load.h"
-#include <ctype.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 #include <tede/library.h>
 #include <unistd.h>
+#include "base/names.h"
 #include "dispatch/op.h"
 #include "device/device.h"
 #include "tensor/device.h"
@@ -59,10 +59,7 @@ static int check_table(const td_device_library *table, const char *from)
     if (table->size < offsetof(td_device_library, properties))
         return td_error(TD_E_RUNTIME, "%s: its table has %u bytes, which is too short", from, (unsigned)table->size);
     const char *name = table->name;
-    bool good = name && *name && !isdigit((unsigned char)*name) && strnlen(name, 16) < 16;
-    for (const char *c = name; good && *c; c++)
-        good = isalnum((unsigned char)*c) || *c == '_';
-    if (!good)
+    if (!td_is_short_name(name))
         return td_error(TD_E_RUNTIME, "%s: a device's name has 1 to 15 letters, digits and underscores, no digit first", from);
     const char *missing = !table->count ? "count" : !table->alloc ? "alloc" : !table->free ? "free" : !table->copy ? "copy" : NULL;
     if (missing)

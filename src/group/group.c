@@ -1,7 +1,7 @@
 /* Engines by name, groups, and the beginning of calls.  What becomes of a call is in work.c. */
 #include "group/group.h"
+#include "base/names.h"
 
-#include <ctype.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <tede/auto.h>
@@ -34,14 +34,6 @@ static const td_group_engine *find(const char *name)
     return NULL;
 }
 
-static bool good_name(const char *name)
-{
-    bool good = name && *name && !isdigit((unsigned char)*name) && strnlen(name, 16) < 16;
-    for (const char *c = name; good && *c; c++)
-        good = isalnum((unsigned char)*c) || *c == '_';
-    return good;
-}
-
 int td_group_register(const td_group_engine *engine)
 {
     if (td_library_check())
@@ -53,7 +45,7 @@ int td_group_register(const td_group_engine *engine)
                         (unsigned)engine->abi, TD_GROUP_ABI);
     if (engine->size < sizeof *engine)
         return td_error(TD_E_RUNTIME, "td_group_register: the table has %u bytes, which is too short", (unsigned)engine->size);
-    if (!good_name(engine->name))
+    if (!td_is_short_name(engine->name))
         return td_error(TD_E_RUNTIME, "td_group_register: an engine's name has 1 to 15 letters, digits and underscores, no digit first");
     if (!engine->open || !engine->close || !engine->test || !engine->release)
         return td_error(TD_E_RUNTIME, "td_group_register: engine '%s' lacks one of open, close, test and release", engine->name);
@@ -75,7 +67,7 @@ static const td_group_engine *load(const char *name)
     char path[4096];
     Dl_info own;
     const td_group_engine *engine = find(name);
-    if (engine || !good_name(name))
+    if (engine || !td_is_short_name(name))
         return engine;
     const char *slash = dladdr(&lock, &own) && own.dli_fname ? strrchr(own.dli_fname, '/') : NULL;
     if (!slash || snprintf(path, sizeof path, "%.*s/tede/%s.so", (int)(slash - own.dli_fname), own.dli_fname, name) >= (int)sizeof path ||
