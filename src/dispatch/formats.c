@@ -190,7 +190,7 @@ static int leave_all(call *c, const td_op *op, td_value *results)
     int status = write_back(c);
     for (int r = 0; r < op->info.n_results && !status; r++)
         for (int k = 0; k < td_tensors_in(&results[r]) && !status; k++) {
-            td_tensor **place = results[r].kind == TD_VALUE_TENSOR ? &results[r].tensor : (td_tensor **)&results[r].tensors[k];
+            td_tensor **place = td_place_of(&results[r], k);
             status = (*place = leave(c, *place)) ? 0 : -1;
         }
     if (status)

@@ -132,7 +132,7 @@ int td_quantized_call(const td_op *op, const char *word, const td_value *argumen
     }
     for (int r = 0; r < op->info.n_results && !status; r++)
         for (int k = 0; k < td_tensors_in(&results[r]) && !status; k++) {
-            td_tensor **place = results[r].kind == TD_VALUE_TENSOR ? &results[r].tensor : (td_tensor **)&results[r].tensors[k];
+            td_tensor **place = td_place_of(&results[r], k);
             if (written) {
                 td_tensor_release(*place);
                 *place = td_ref(written);
