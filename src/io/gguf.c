@@ -123,7 +123,7 @@ static int take_kind(scanner *s, td_gguf_kind *to)
     return 0;
 }
 
-static int check_truths(const scanner *s, const uint8_t *p, uint64_t n)
+static int check_bools(const scanner *s, const uint8_t *p, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++)
         if (p[i] > 1)
@@ -140,7 +140,7 @@ static int take_elements(scanner *s, const td_gguf_value *v, int depth)
         return bad(s, "an array of %" PRIu64 " elements where the file has %" PRIu64 " bytes left; was it cut short?", v->count, left(s));
     if (size) {
         const uint8_t *p = take(s, v->count * size, "an array");
-        return !p ? -1 : v->element == TD_GGUF_BOOL ? check_truths(s, p, v->count) : 0;
+        return !p ? -1 : v->element == TD_GGUF_BOOL ? check_bools(s, p, v->count) : 0;
     }
     for (uint64_t i = 0; i < v->count; i++) {
         td_gguf_value element = {.kind = v->element};
@@ -171,7 +171,7 @@ static int take_value(scanner *s, td_gguf_value *v, int depth)
     if (!(v->data = take(s, length, size ? "a value" : "a string")))
         return -1;
     v->size = (size_t)length;
-    return v->kind == TD_GGUF_BOOL ? check_truths(s, v->data, 1) : 0;
+    return v->kind == TD_GGUF_BOOL ? check_bools(s, v->data, 1) : 0;
 }
 
 bool td_gguf_next(const td_gguf_value *array, size_t *at, td_gguf_value *element)
@@ -202,7 +202,7 @@ int td_gguf_check_value(const td_gguf_value *v)
     }
     if (v->size != td_gguf_kind_size(v->kind))
         return td_error(TD_E_VALUE, "gguf: a value of %zu bytes whose kind has %zu", v->size, td_gguf_kind_size(v->kind));
-    return v->kind == TD_GGUF_BOOL ? check_truths(&s, data, 1) : 0;
+    return v->kind == TD_GGUF_BOOL ? check_bools(&s, data, 1) : 0;
 }
 
 int td_gguf_number(const td_gguf_value *v, td_scalar *number)

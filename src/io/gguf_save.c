@@ -1,7 +1,6 @@
 /* Writing GGUF: a header, pairs, descriptions of tensors, and from the next multiple of the alignment on the tensors, each filled up
  * with zeros to such a multiple. Tensors are in the caller's order. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <tede/packed.h>
 #include "io/gguf.h"
 #include "io/text.h"
@@ -73,24 +72,6 @@ static int check(entry *e, const char *name, td_tensor *x, const char *type)
         return -1;
     e->bytes = (uint64_t)td_tensor_numel(e->x) * td_dtype_size(td_tensor_dtype(e->x));
     return 0;
-}
-
-static int compare_strings(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-static int check_twice(const char *what, int64_t n, const char *const *texts)
-{
-    block copy = {0};
-    const char **sorted = n ? block_more(&copy, (size_t)n * sizeof *sorted) : NULL;
-    int status = !n || sorted ? 0 : -1;
-    if (sorted) {
-        memcpy(sorted, texts, (size_t)n * sizeof *sorted);
-        qsort(sorted, (size_t)n, sizeof *sorted, compare_strings);
-    }
-    for (int64_t i = 1; i < n && status == 0; i++)
-        if (strcmp(sorted[i - 1], sorted[i]) == 0)
-            status = td_error(TD_E_VALUE, "gguf: the %s '%.80s' comes twice", what, sorted[i]);
-    block_free(&copy);
-    return status;
 }
 
 /* ---- the header */
@@ -202,9 +183,9 @@ int td_gguf_save_typed(const char *path, int64_t n, const char *const *names, td
     for (int64_t i = 0; i < n && status == 0; i++)
         status = check(&entries[i], names[i], tensors[i], types ? types[i] : NULL);
     if (status == 0)
-        status = check_twice("name", n, names);
+        status = td_text_check_distinct("gguf", "name", n, names);
     if (status == 0)
-        status = check_twice("key", n_metadata, keys);
+        status = td_text_check_distinct("gguf", "key", n_metadata, keys);
     if (status == 0)
         status = put_header(&text, n, entries, n_metadata, keys, values, alignment);
     if (status == 0)

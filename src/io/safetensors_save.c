@@ -62,24 +62,6 @@ static int check(entry *e, const char *name, td_tensor *x)
     return 0;
 }
 
-static int compare_strings(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-static int check_keys(int64_t n, const char *const *keys)
-{
-    block copy = {0};
-    const char **sorted = block_more(&copy, (size_t)n * sizeof *sorted);
-    int status = sorted ? 0 : -1;
-    if (sorted && n) {
-        memcpy(sorted, keys, (size_t)n * sizeof *sorted);
-        qsort(sorted, (size_t)n, sizeof *sorted, compare_strings);
-    }
-    for (int64_t i = 1; i < n && status == 0; i++)
-        if (strcmp(sorted[i - 1], sorted[i]) == 0)
-            status = td_error(TD_E_VALUE, "safetensors: the metadata '%.80s' comes twice", sorted[i]);
-    block_free(&copy);
-    return status;
-}
-
 static int TD_PRINTF(2, 3) put(block *text, const char *format, ...)
 {
     char line[64];
@@ -187,7 +169,7 @@ int td_safetensors_save(const char *path, int64_t n, const char *const *names, t
         qsort(entries, (size_t)n, sizeof *entries, compare_ranks);
     }
     if (status == 0)
-        status = check_keys(n_metadata, keys);
+        status = td_text_check_distinct("safetensors", "metadata", n_metadata, keys);
     if (status == 0 && put_header(&text, n, entries, n_metadata, keys, values) == 0)
         status = write_file(path, &text, n, entries);
     else

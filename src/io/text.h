@@ -40,6 +40,9 @@ static inline void *block_struct(size_t size, size_t owner)
     return data;
 }
 
+/* 0 if no two of the texts are the same, else -1 with an error that names the file's kind and what they are. */
+int td_text_check_distinct(const char *who, const char *what, int64_t n, const char *const *texts);
+
 /* The length (1 to 4) of the character at p in valid UTF-8; 0 if there is none before `end`.  Longer forms than
  * needed, surrogates and what lies beyond U+10FFFF aren't valid. */
 static inline int utf8_length(const char *p, const char *end)
