@@ -250,8 +250,7 @@ int td_rule_inplace(td_batch *b)
     }
     if (td_copy_(self, result) != 0)
         return -1;
-    b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(self)};
-    return 0;
+    return td_batch_give(b, 0, td_tensor_retain(self), -1);
 }
 
 /* Members can't all write to memory that they share: B results have no room in it. The wording is PyTorch's, which

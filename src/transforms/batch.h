@@ -57,7 +57,7 @@ int td_batch_set_ints(td_batch *b, int argument, int64_t n, const int64_t *items
 int td_batch_call(td_batch *b, const td_op *op, int dim) TD_MUST_USE;
 /* The same for a rule that goes on with the one result: not wrapped, owned; NULL with an error. */
 td_tensor *td_batch_made(td_batch *b);
-/* Give `value` (taken over; NULL: -1) as result i. */
+/* Give `value` (taken over; NULL: -1) as result i, its batch at `dim`; -1: as it is, such as the operand that was written. */
 int td_batch_give(td_batch *b, int i, td_tensor *value, int dim) TD_MUST_USE;
 bool td_any_batched(const td_batch *b);
 

@@ -382,8 +382,7 @@ int td_rule_put(td_batch *b)
     TD_AUTO td_tensor *place = td_front(b, self);
     if (!made || !place || td_copy_(place, made) != 0)
         return -1;
-    b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(self)};
-    return 0;
+    return td_batch_give(b, 0, td_tensor_retain(self), -1);
 }
 
 /* take: along the flattened tensor. */

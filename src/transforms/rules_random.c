@@ -35,8 +35,7 @@ static int same_in_place(td_batch *b)
     td_tensor_release(out.tensor);
     if (td_copy_(front, one) != 0)
         return -1;
-    b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(b->arguments[0].tensor)};
-    return 0;
+    return td_batch_give(b, 0, td_tensor_retain(b->arguments[0].tensor), -1);
 }
 
 int td_rule_random(td_batch *b)

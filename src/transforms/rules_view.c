@@ -52,8 +52,7 @@ int td_rule_fill(td_batch *b)
         return -1;
     if (!written)
         return td_batch_give(b, 0, td_tensor_retain(place), 0);
-    b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(self)};
-    return 0;
+    return td_batch_give(b, 0, td_tensor_retain(self), -1);
 }
 
 /* The ones go behind the batch, where expand() would have put new dimensions in front of it. */
@@ -258,8 +257,7 @@ int td_rule_resize(td_batch *b)
     TD_AUTO td_tensor *place = td_narrow(line, 1, 0, kept), *from = td_narrow(before, 1, 0, kept);
     if (!place || !from || td_copy_(place, from) != 0)
         return -1;
-    b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(self)};
-    return 0;
+    return td_batch_give(b, 0, td_tensor_retain(self), -1);
 }
 
 /* t_, unsqueeze_, ...: the wrapped tensor changes its shape, the batch staying where it is put: first. */
@@ -278,8 +276,7 @@ int td_rule_shape_inplace(td_batch *b)
                 dims[n++] = d + 1;
         if (td_squeeze_dims_(w->value, n, dims) != 0 || td_wrapper_refresh(td_operand(b, "self")) != 0)
             return -1;
-        b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(td_operand(b, "self"))};
-        return 0;
+        return td_batch_give(b, 0, td_tensor_retain(td_operand(b, "self")), -1);
     }
     if (ndim == 0 && !of_result) {       /* its dimensions 0 and -1 are no dimensions of the batch's tensor */
         for (int i = 1; i < b->op->info.n_arguments; i++) {
@@ -288,8 +285,7 @@ int td_rule_shape_inplace(td_batch *b)
                 if (td_wrap_dim(v->kind == TD_VALUE_INTS ? v->ints[k] : v->integer, 0) < 0)
                     return -1;
         }
-        b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(td_operand(b, "self"))};
-        return 0;
+        return td_batch_give(b, 0, td_tensor_retain(td_operand(b, "self")), -1);
     }
     if (td_batch_put(b, "self", td_tensor_retain(w->value)) != 0)
         return -1;
