@@ -1,6 +1,6 @@
 /* Groups of processes and their work.  tede/distributed/ makes of these what programs see.
  *
- * Waiting gives the interpreter's lock up after the first question, and takes it every few milliseconds to let signals through. */
+ * Waiting gives the interpreter's lock up after the first test, and takes it every few milliseconds to let signals through. */
 #include "binding.h"
 #include <tede/group.h>
 

@@ -284,7 +284,7 @@ static bool py_has_extended_api(void *self)
 {
     int is = py_extended(self);
     if (is < 0)
-        td_error_clear();           /* a question that can't fail */
+        td_error_clear();           /* a test that can't fail */
     return is > 0;
 }
 static int py_store_clone(PyObject *o, td_store **store)

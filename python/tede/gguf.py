@@ -75,7 +75,7 @@ def loads(data):
 
 
 def save(path, tensors, metadata=None):
-    """Write a dict of tensors and one of metadata: strings, numbers, truths, and lists of one kind of them, or of lists.
+    """Write a dict of tensors and one of metadata: strings, numbers, bools, and lists of one kind of them, or of lists.
 
     Strided tensors are written as F32, F16, BF16, F64 and I8 to I64, packed ones as their blocks. Where `metadata.kinds` says nothing else,
     floats are float32, integers uint32 (int32 in lists and below zero) or, where that has no room, uint64 and int64.
@@ -124,7 +124,7 @@ def _encoded_list(key, value, kind):
 def _numbers(key, values, kind):
     """The bytes of numbers; struct refuses what a kind can't hold."""
     if kind == "bool" and not all(isinstance(value, bool) for value in values):
-        raise TypeError(f"gguf: {key!r} doesn't hold truths alone")
+        raise TypeError(f"gguf: {key!r} doesn't hold bools alone")
     try:
         return struct.pack(f"<{len(values)}{_CODES[kind]}", *values)
     except (struct.error, OverflowError) as error:
@@ -154,4 +154,4 @@ def _kind(key, value):
         return "uint32" if 0 <= value < 2 ** 32 else "int32" if -2 ** 31 <= value < 0 else "uint64" if value >= 2 ** 63 else "int64"
     if isinstance(value, float):
         return "float32"
-    raise TypeError(f"gguf: {key!r} is a {type(value).__name__}; the format has strings, numbers, truths and lists")
+    raise TypeError(f"gguf: {key!r} is a {type(value).__name__}; the format has strings, numbers, bools and lists")

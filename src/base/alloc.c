@@ -412,7 +412,7 @@ static void listless_free(void *block, unsigned class)
 static void *long_alloc(size_t size, bool *zeroed);
 static void long_free(void *block, size_t size);
 
-static void *told_alloc(size_t size, bool *zeroed)
+static void *watched_alloc(size_t size, bool *zeroed)
 {
     mine = hidden, hidden = NULL;
     void *block = long_alloc(size, zeroed);
@@ -422,7 +422,7 @@ static void *told_alloc(size_t size, bool *zeroed)
     return block;
 }
 
-static void told_free(void *block, size_t size)
+static void watched_free(void *block, size_t size)
 {
     TD_EMIT(.kind = TD_EVENT_FREE, .pointer = block, .numbers = {(int64_t)rounded(size)});
     mine = hidden, hidden = NULL;
@@ -441,7 +441,7 @@ void td_watch_memory(bool on)
 static void *long_alloc(size_t size, bool *zeroed)
 {
     if (TD_UNLIKELY(hidden != NULL))
-        return told_alloc(size, zeroed);
+        return watched_alloc(size, zeroed);
     uint32_t why = __atomic_load_n(&detour, __ATOMIC_ACQUIRE);
     if (why & NOT_READY)
         make_ready();
@@ -463,7 +463,7 @@ static void *long_alloc(size_t size, bool *zeroed)
 static __attribute__((noinline)) void long_free(void *block, size_t size)
 {
     if (TD_UNLIKELY(hidden != NULL)) {
-        told_free(block, size);
+        watched_free(block, size);
         return;
     }
     if (size > SMALL_MAX || bypassed()) {

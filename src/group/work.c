@@ -4,8 +4,8 @@
  * is fastest: nothing has to be woken.  For work that goes on while the program computes there is a thread; it sleeps while there is none, and asks
  * less often while somebody waits, since that moves all requests.
  *
- * A wait asks at once and again for some microseconds, then sleeps between two questions, at first as shortly as the kernel can.  Where more ranks are on
- * the machine than it has cores, asking again only keeps the others from answering, so it sleeps from the start.  It doesn't yield: who yields comes
+ * A wait tests at once and again for some microseconds, then sleeps between two tests, at first as shortly as the kernel can.  Where more ranks are on
+ * the machine than it has cores, testing again only keeps the others from answering, so it sleeps from the start.  It doesn't yield: who yields comes
  * after all others that want the core, where one that has slept comes before them. */
 #include "group/group.h"
 

@@ -1,4 +1,4 @@
-/* Whether a call is recorded within a region: one question for all that have calls to record. See Note [Late tensors] in late.h. */
+/* Whether a call is recorded within a region: one test for all that have calls to record. See Note [Late tensors] in late.h. */
 #ifndef TD_TENSOR_RECORDED_H
 #define TD_TENSOR_RECORDED_H
 #include "tensor/late.h"

@@ -103,7 +103,7 @@ def test_what_can_not_be_written_says_so(tmp_path):
             (ValueError, r"kind '\[array\]'", {}, Metadata({"a": [1]}, {"a": "[array]"})),
             (TypeError, "is a string, not int", {}, Metadata({"a": 1}, {"a": "string"})),
             (TypeError, "is a list, not int", {}, Metadata({"a": 1}, {"a": "[int32]"})),
-            (TypeError, "truths alone", {}, Metadata({"a": [1]}, {"a": "[bool]"})),
+            (TypeError, "bools alone", {}, Metadata({"a": [1]}, {"a": "[bool]"})),
             (ValueError, "2 lists and kinds for 1", {}, Metadata({"a": [[1], [2]]}, {"a": ["[int8]"]})),
             (ValueError, "'a' is no float32", {}, {"a": 1e300}), (ValueError, "2\\^64|uint64", {}, {"a": 2 ** 64}),
             (TypeError, "a list of lists", {}, {"a": [[1], 2]}),

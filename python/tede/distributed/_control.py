@@ -69,7 +69,7 @@ class _StoreCollectives(_ControlCollectives):
         return [self._store.get(one) for one in self._all(key, what, timeout)]
 
     def scatter_send(self, key, data, timeout=_TIMEOUT):
-        """Each rank's part of the list `data`; this one's is given back."""
+        """Each rank's part of the list `data`; this one's is returned."""
         key = self._key(key)
         if len(data) != self._size:
             raise RuntimeError(f"scatter_send: {len(data)} values for {self._size} ranks")

@@ -531,7 +531,7 @@ class EngineBackend(Backend):
         return ManyWork([*before, work]) if before else work
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
-        """Rank 0 hears of each rank, and says which ones haven't come within the timeout; it answers when all have."""
+        """Rank 0 is notified of each rank, and says which ones haven't come within the timeout; it answers when all have."""
         seconds = _seconds(timeout) or self._engine.timeout
         if timeout == timedelta(0):
             raise RuntimeError(f"[Rank {self._rank}]: Rank {self._rank} timed out in monitoredBarrier after 0 ms.")

@@ -4,7 +4,7 @@ import tede
 _TYPES = {tede.float32: "FLOAT", tede.float64: "DOUBLE", tede.float16: "FLOAT16", tede.bfloat16: "BFLOAT16", tede.int8: "INT8",
           tede.int16: "INT16", tede.int32: "INT32", tede.int64: "INT64", tede.uint8: "UINT8", tede.uint16: "UINT16", tede.uint32: "UINT32",
           tede.uint64: "UINT64", tede.bool: "BOOL", tede.complex64: "COMPLEX64", tede.complex128: "COMPLEX128"}
-_TRUTHS = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "IsNaN", "IsInf"}
+_BOOLEAN = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "IsNaN", "IsInf"}
 _INDICES = {"Shape", "ArgMax", "ArgMin", "NonZero", "Size"}
 
 
@@ -106,7 +106,7 @@ class Builder:
             values.append(x)
         while names and not names[-1]:
             names.pop()
-        dtype = dtype or (tede.bool if kind in _TRUTHS else tede.int64 if kind in _INDICES else like)
+        dtype = dtype or (tede.bool if kind in _BOOLEAN else tede.int64 if kind in _INDICES else like)
         results = [Value(self.name(kind.lower()), dtype) for _ in range(outputs)]
         self.nodes.append(self.onnx.helper.make_node(kind, names, [r.name for r in results], name=self.name("node_" + kind), domain=domain,
                                                      **{name: x for name, x in attributes.items() if x is not None}))

@@ -180,7 +180,7 @@ def integer(b, x):
     return b.constant(x, tede.int64)
 
 
-def truths(b, kind, x, dim=None, keepdim=False):
+def any_or_all(b, kind, x, dim=None, keepdim=False):
     return b.cast(reduce(b, kind, b.cast(b.cast(x, tede.bool), tede.int32), dim, keepdim), tede.bool)
 
 

@@ -99,7 +99,7 @@ def _may_write(node, form, run, nodes):
 
 def reinplace(gm, *sample_args):
     """Let operators of a graph write to their first operand where its memory isn't an argument's and is read no more; of what
-    functionalize made of a program. A *_scatter that then would copy a part of memory to itself goes. The graph is changed and given back."""
+    functionalize made of a program. A *_scatter that then would copy a part of memory to itself goes. The graph is changed and returned."""
     run = _Run(gm, sample_args)
     for node in list(gm.graph.nodes):
         form = _inplace_form(node.target) if node.op == "call_function" else None

@@ -297,12 +297,12 @@ static void lay_out(resampling *r, td_dtype type, int64_t lanes)
 bool td_channels_innermost(const td_tensor *x)
 {
     int64_t strides[TD_MAX_DIMS];
-    bool as_told = x->ndim > 3 && x->sizes[1] > 1;
-    if (as_told)
+    bool as_laid_out = x->ndim > 3 && x->sizes[1] > 1;
+    if (as_laid_out)
         td_channels_last_strides(x->ndim, x->sizes, strides);
-    for (int d = 0; as_told && d < x->ndim; d++)
-        as_told = x->sizes[d] == 1 || x->strides[d] == strides[d];
-    return as_told;
+    for (int d = 0; as_laid_out && d < x->ndim; d++)
+        as_laid_out = x->sizes[d] == 1 || x->strides[d] == strides[d];
+    return as_laid_out;
 }
 
 /* Tables for three axes, then planes on threads; each plane is written by one thread, in order, forward and backward. */
