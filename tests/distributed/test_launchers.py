@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -57,6 +58,42 @@ def test_launchers_meet_in_any_order_and_begin_again_together(script, tmp_path):
     done = launch_two(common, common)
     assert [code for _, code in done] == [0, 0], done
     assert {name.name for name in tmp_path.glob("*_*")} == {"0_0_0_2", "0_1_1_2", "1_0_0_2", "1_1_1_2"}
+
+
+def test_a_launcher_that_is_killed_is_replaced_and_then_done_without(script, tmp_path):
+    path = script("ours = here / f'{os.getppid()}_{os.environ[\"WORLD_SIZE\"]}'\nours.touch()\n"
+                  "while not (here / 'end').exists():\n    time.sleep(0.05)\n"
+                  "    if (here / 'fail').exists():\n        (here / 'fail').unlink()\n        sys.exit(1)")
+    port, launchers = free_port(), []
+
+    def begin():
+        options = f"is_host={int(not launchers)},keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=5"
+        launchers.append(subprocess.Popen([sys.executable, "-m", "tede.distributed.run", "--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-id=job", "--max-restarts=1",
+                                           f"--rdzv-endpoint=localhost:{port}", f"--rdzv-conf={options}", path], stderr=subprocess.DEVNULL))
+        return launchers[-1]
+
+    def met(size, *of):
+        end = time.monotonic() + 40
+        while not (there := all((tmp_path / f"{launcher.pid}_{size}").exists() for launcher in of)) and time.monotonic() < end:
+            time.sleep(0.05)
+        return there
+    try:
+        first, second = begin(), begin()
+        assert met(2, first, second)
+        (tmp_path / f"{first.pid}_2").unlink()
+        third = begin()                     # waits, since there are two
+        second.kill()
+        assert met(2, first, third)
+        third.kill()                        # nobody comes, and the process that is left fails
+        (tmp_path / "fail").touch()
+        assert met(1, first)
+        (tmp_path / "end").touch()
+        assert first.wait(60) == 0
+    finally:
+        (tmp_path / "end").touch()
+        for launcher in launchers:
+            launcher.kill()
+            launcher.wait()
 
 
 def test_the_first_error_is_reported_with_its_traceback(script, tmp_path):

@@ -1,6 +1,7 @@
 """env://, tcp:// and file://, and their errors: true of PyTorch, too."""
 import concurrent.futures
 import socket
+import time
 from datetime import timedelta
 from importlib import import_module
 from importlib.util import find_spec
@@ -129,3 +130,105 @@ def test_launchers_meet_by_any_backend(library):
     late = place.DynamicRendezvousHandler.from_backend("run", store, InMemory(), 2, 2)
     with pytest.raises(elastic.RendezvousClosedError):
         late.next_rendezvous()
+
+
+@pytest.fixture
+def launchers():
+    """What makes a launcher's handler, all of one run, and what meets with some of them at once."""
+    from tede.distributed import HashStore
+    from tede.distributed.elastic import rendezvous
+    from tede.distributed.elastic.rendezvous import c10d_rendezvous_backend as c10d, dynamic_rendezvous as dynamic
+    store, second = HashStore(), timedelta(seconds=1)
+    timeout = dynamic.RendezvousTimeout(30 * second, 1 * second)
+
+    def make(least, most):
+        backend = c10d.C10dRendezvousBackend(store, "run")
+        return dynamic.DynamicRendezvousHandler.from_backend("run", store, backend, least, most, "localhost", timeout, 1, 3)
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        make.begin = lambda handler: threads.submit(handler.next_rendezvous)
+        make.meet = lambda *handlers: [met.result(30) for met in [make.begin(handler) for handler in handlers]]
+        make.errors = rendezvous
+        yield make
+        make(1, 1).set_closed()             # so that all end, should a test have failed
+
+
+def comes_true(what, seconds=20):
+    end = time.monotonic() + seconds
+    while not what() and time.monotonic() < end:
+        time.sleep(0.05)
+    return what()
+
+
+def test_a_launcher_that_vanishes_leaves_the_others_fewer(launchers):
+    stays, vanishes = launchers(1, 2), launchers(1, 2)
+    assert [m.world_size for m in launchers.meet(stays, vanishes)] == [2, 2]
+    vanishes._stop_heartbeats()
+    began = time.monotonic()
+    alone, = launchers.meet(stays)
+    assert alone.rank == 0 and alone.world_size == 1 and time.monotonic() - began > 1
+    assert stays.num_nodes_waiting() == 0
+
+
+def test_a_launcher_beyond_the_most_takes_the_place_of_one_that_vanishes(launchers):
+    stays, vanishes, more = (launchers(2, 2) for _ in range(3))
+    launchers.meet(stays, vanishes)
+    begun = launchers.begin(more)
+    assert not comes_true(lambda: begun.done() or stays.num_nodes_waiting(), 3)     # nobody is disturbed
+    vanishes._stop_heartbeats()
+    assert comes_true(lambda: stays.num_nodes_waiting() == 1)
+    met = *launchers.meet(stays), begun.result(30)
+    assert sorted(m.rank for m in met) == [0, 1] and [m.world_size for m in met] == [2, 2]
+    met[0].store.set("key", "value")
+    assert met[1].store.get("key") == b"value"
+    assert comes_true(lambda: stays.num_nodes_waiting() == more.num_nodes_waiting() == 0)
+
+
+def test_a_launcher_beyond_the_most_ends_with_the_run(launchers):
+    first, more = launchers(1, 1), launchers(1, 1)
+    launchers.meet(first)
+    begun = launchers.begin(more)
+    assert not comes_true(begun.done, 2)
+    assert first.shutdown()
+    with pytest.raises(launchers.errors.RendezvousGracefulExitError):
+        begun.result(30)
+    with pytest.raises(launchers.errors.RendezvousClosedError):
+        launchers(1, 1).next_rendezvous()
+
+
+def test_a_launcher_that_comes_late_is_waited_for_in_the_next_round(launchers):
+    first, late = launchers(1, 3), launchers(1, 3)
+    assert launchers.meet(first)[0].world_size == 1
+    begun = launchers.begin(late)
+    assert comes_true(lambda: first.num_nodes_waiting() == 1)
+    met = *launchers.meet(first), begun.result(30)
+    assert sorted(m.rank for m in met) == [0, 1] and [m.world_size for m in met] == [2, 2]
+
+
+def test_those_who_wait_beyond_the_most_disturb_nobody(launchers):
+    """Two come while there is one place."""
+    first, *two = (launchers(1, 2) for _ in range(3))
+    launchers.meet(first)
+    begun = list(map(launchers.begin, two))
+    assert comes_true(lambda: first.num_nodes_waiting() == 2)
+    again = launchers.begin(first)
+    assert comes_true(lambda: sum(b.done() for b in (*begun, again)) == 2)
+    assert comes_true(lambda: first.num_nodes_waiting() == 0)
+    assert first.shutdown()
+    assert sum(isinstance(b.exception(60), launchers.errors.RendezvousGracefulExitError) for b in (*begun, again)) == 1
+
+
+def test_a_launcher_that_was_missed_takes_its_place_again(launchers):
+    stays, stops = launchers(1, 2), launchers(1, 2)
+    launchers.meet(stays, stops)
+    stops._stop_heartbeats()
+    place = stays._shared
+    assert comes_true(lambda: len(place.look().participants) == 1)
+    stops.beat()
+    assert len(place.look().participants) == 2 and stays.num_nodes_waiting() == stops.num_nodes_waiting() == 0
+
+
+def test_too_few_launchers_are_an_error(launchers):
+    alone = launchers(2, 2)
+    alone.settings.timeout.join = timedelta(seconds=1)
+    with pytest.raises(launchers.errors.RendezvousTimeoutError):
+        alone.next_rendezvous()

@@ -4,7 +4,7 @@
     python -m tede.distributed.run --nnodes=2 --node-rank=0 --master-addr=HOST --master-port=29500 --nproc-per-node=4 train.py
     python -m tede.distributed.run --nnodes=2:4 --rdzv-backend=c10d --rdzv-endpoint=HOST:29400 --rdzv-id=job --max-restarts=3 --nproc-per-node=4 train.py
 
-Each host runs one launcher. By `static` rendezvous its node rank says which of the hosts it is; by `c10d` that is the order in which they come, and the one at the
+Each host runs one launcher. By `static` rendezvous its node rank says which of the hosts it is; by `c10d` the launchers agree on that, and the one at the
 endpoint serves the store. If a process fails, the others are ended, and all are started again, --max-restarts times. Options may also be given as variables:
 PET_NNODES for --nnodes, and so on."""
 import argparse

@@ -1,4 +1,4 @@
-"""How the launchers of several hosts meet: `static`, with ranks that are given, and `c10d`, in the order in which they come."""
+"""How the launchers of several hosts meet: `static`, with ranks that are given, and `c10d`, whenever they come."""
 from tede.distributed.elastic.rendezvous.api import (
     RendezvousClosedError, RendezvousConnectionError, RendezvousError, RendezvousGracefulExitError, RendezvousHandler, RendezvousHandlerCreator,
     RendezvousHandlerRegistry, RendezvousInfo, RendezvousParameters, RendezvousStateError, RendezvousStoreInfo, RendezvousTimeoutError,

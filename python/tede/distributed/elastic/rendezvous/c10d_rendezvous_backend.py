@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tede.distributed import FileStore, TCPStore
 from tede.distributed.elastic.rendezvous.api import RendezvousConnectionError, RendezvousStateError
+from tede.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend
 from tede.distributed.elastic.rendezvous.utils import _matches_machine_hostname, parse_rendezvous_endpoint
 
 __all__ = ["C10dRendezvousBackend", "create_backend"]
@@ -23,7 +24,7 @@ class Server:
     port: int
 
 
-class C10dRendezvousBackend:
+class C10dRendezvousBackend(RendezvousBackend):
     """A store, and a state in it that launchers change one after the other: whoever sets it says which state he has seen."""
     _NOTHING = "Y2FuaW1hZGFt"           # PyTorch's launchers read it, too
 
