@@ -4,6 +4,7 @@ A chunk is a part of a family's entries.  It gives two texts: one with everythin
 with the loops, compiled once per instruction set.  Both stand alone, so that a new entry recompiles little."""
 import ast
 import json
+import textwrap
 from dataclasses import replace
 
 from . import grad as gradients
@@ -126,6 +127,7 @@ class Chunk(Nodes):
             (' .own_halves = true,' if entry.get('halves') == 'own' else '') + \
             (f' .divisor = {tensors.index(entry["divisor"])},' if 'divisor' in entry else '') + \
             (f' .in_turn = "{entry["in_turn"]}",' if 'in_turn' in entry else '') + \
+            (' .contiguous_out = true,' if 'contiguous_out' in entry.get('flags', []) else '') + \
             (' .contiguous = UINT64_MAX,' if (rule := entry.get('format')) == 'contiguous' else
              f' .contiguous = {Chunk.dtypes_of(rule["contiguous"])},' if isinstance(rule, dict) and 'contiguous' in rule else '')
 
@@ -291,15 +293,15 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
                       f'    if (td_check_same_dtype("{name}", self, {name}))', f'        return {fail};']
         first = next((a for a in op.schema.arguments if a.is_tensor), None)
         for text, groups in op.entry.get('refuses', {}).items():
-            mask = Chunk.dtypes_of(g for g in groups if g != 'filled')
-            filled = ' && {}->numel' if 'filled' in groups else ''
+            mask = Chunk.dtypes_of(g for g in groups if g not in ('filled', 'rows'))
+            but = ''.join(test for word, test in (('filled', ' && {0}->numel'), ('rows', ' && {0}->ndim')) if word in groups)
             if first.list:
                 operands = [(f'{first.c}[0]', f'n_{first.c} && ')]
             else:       # elementwise it is the common dtype, so any operand's
                 operands = [(a.c, '') for a in op.schema.arguments
                             if a is first or (op.kind == 'pointwise' and a.is_tensor and not a.list and not a.optional)]
             for x, test in operands:
-                lines += [f'    if (TD_UNLIKELY({test}({mask}) >> {x}->dtype & 1{filled.format(x)}))',
+                lines += [f'    if (TD_UNLIKELY({test}({mask}) >> {x}->dtype & 1{but.format(x)}))',
                           f'        return td_refuse({x}, {json.dumps(text)}){", NULL" if fail == "NULL" else ""};']
         if texts:
             tests = [f'{a.c}->dtype == TD_BOOL' for a in op.schema.arguments if a.is_tensor]
@@ -458,9 +460,16 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         return -1;
 ''' if self.exact_out(op) else ''
             checks = self.one_device(op, '-1') + self.out_check(op) + self.given_dtype(op)
+            call_functional = f'strided_{base.c}({", ".join(["keys", *(["results"] if n > 1 else []), *args])})'
+            laid = f'''    if (td_specs_differ(specs, {n}, outs)) {{      /* an out of another shape lies in memory as a new result */
+        {f"results[0] = {call_functional};" if n == 1 else f"""if ({call_functional})
+            return -1;"""}
+        return td_finish_outs("{op.schema.name}", {n}, outs, results);
+    }}
+''' if self.follow_format(base) else ''
             self.code.append(f'''static {op.declaration("strided_" + op.c, ["td_keyset keys"])}
 {{
-{checks}{meta}{pack}{exact}    if (td_specs_target("{op.schema.name}", specs, {n}, outs, {len(inputs)}, inputs, results))
+{checks}{meta}{pack}{exact}{laid}    if (td_specs_target("{op.schema.name}", specs, {n}, outs, {len(inputs)}, inputs, results))
         return -1;
     if (run_{base.c}(keys, {call}))
         return td_results_drop({n}, results);
@@ -477,7 +486,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
 ''')
         return f'strided_{op.c}', f'strided_{op.c}', None
 
-    def follow_format(self, op, results='results'):
+    def follow_format(self, op, results='results', fail=None):
         """``format: [input, weight]``: results have their channels innermost where those of one of these lie so (of a list: of all);
         ``format: preserve``: they lie as empty_like of the first operand would; ``{preserve: [complex]}``: of such dtypes;
         ``{written: [input, weight]}``: as the first, but they are made so: lay_results."""
@@ -502,7 +511,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         if prototype not in self.code:
             self.code.insert(0, prototype)
         return f'''    if ({test}{name}({n}, {results}, {given}))
-        return {"NULL" if n == 1 else "-1"};
+        return {fail or ("NULL" if n == 1 else "-1")};
 '''
 
     def lay_results(self, op):
@@ -614,6 +623,13 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
                     result = f'td_exact({exact}, {op.mutable[0].c}, {result})'
                 finish = 'td_finish_contiguous_out' if 'contiguous_out' in base.entry.get('flags', []) else 'td_finish_out'
                 call = f'    int status = {finish}("{op.schema.name}", {op.mutable[0].c}, {result});'
+                kept = self.follow_format(base, '&result', '-1')
+                if kept:                    # an out of another shape lies in memory as a new result
+                    out = op.mutable[0].c
+                    call = f'''    td_tensor *result = {result};
+    if (result && ({out}->ndim != result->ndim || memcmp({out}->sizes, result->sizes, sizeof *{out}->sizes * {out}->ndim))) {{
+{textwrap.indent(kept, "    ")}    }}
+    int status = {finish}("{op.schema.name}", {op.mutable[0].c}, result);'''
                 if records:
                     call = f'''    td_tensor *result = {result};
     if (!td_is_backend(keys) && result && (td_wants_grad(result) || td_wants_grad({op.mutable[0].c})))

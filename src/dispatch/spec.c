@@ -266,6 +266,14 @@ int td_resize_strided(td_tensor *out, int ndim, const int64_t *sizes, const int6
     return td_resize_output(out, ndim, sizes) || (strides && td_tensor_set_geometry(out, ndim, sizes, strides)) ? -1 : 0;
 }
 
+bool td_specs_differ(const td_spec *specs, int n, td_tensor *const *outs)
+{
+    for (int i = 0; i < n; i++)
+        if (!specs[i].absent && (outs[i]->ndim != specs[i].ndim || memcmp(outs[i]->sizes, specs[i].sizes, sizeof *specs[i].sizes * (size_t)specs[i].ndim)))
+            return true;
+    return false;
+}
+
 /* Whether writing to the i-th of outs, or giving it another shape, could change an input or an out before it. */
 static bool is_shared(int i, td_tensor *const *outs, int n_in, const td_spec_inputs *inputs)
 {

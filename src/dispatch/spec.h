@@ -41,6 +41,8 @@ int td_specs_target(const char *op, const td_spec *specs, int n, td_tensor *cons
 #define TD_EXACT_OUT "Expected out tensor to have dtype {want_c}, but got {got_c} instead"
 int td_check_exact(const char *words, td_dtype want, td_dtype got);
 int td_specs_exact(const char *words, const td_spec *specs, int n, td_tensor *const *outs);
+/* Whether an out has another shape than its result. */
+bool td_specs_differ(const td_spec *specs, int n, td_tensor *const *outs);
 int td_check_out_device(td_device from, td_device to);
 /* Copy temporaries back, now that nobody reads the inputs any more, and release the targets. */
 int td_specs_finish(int n, td_tensor *const *outs, td_tensor **targets);

@@ -171,3 +171,50 @@ def test_gradients_of_layers_lie_as_their_input(lib, name, dense):
     follows = dense or name != "RMSNorm"
     assert grad.is_contiguous(memory_format=format) == follows and (follows or grad.is_contiguous())
     assert lib.allclose(grad, lib.autograd.grad(z, plain, weights)[0], atol=1e-5)
+
+
+RESIZED = {
+    'avg_pool2d': lambda lib, x, out: lib._C._nn.avg_pool2d(x, 2, out=out),
+    'adaptive_avg_pool2d': lambda lib, x, out: lib._C._nn.adaptive_avg_pool2d(x, 2, out=out),
+    'adaptive_max_pool2d': lambda lib, x, out: lib._C._nn.adaptive_max_pool2d(x, 2, out=(out, out.new_zeros(0, dtype=lib.int64)))[0],
+    'reflection_pad2d': lambda lib, x, out: lib._C._nn.reflection_pad2d(x, 1, out=out),
+    'replication_pad2d': lambda lib, x, out: lib._C._nn.replication_pad2d(x, 1, out=out),
+    'cat': lambda lib, x, out: lib.cat([x, x], out=out),
+    'sort': lambda lib, x, out: lib.sort(x, out=(out, out.new_zeros(0, dtype=lib.int64)))[0],
+    'frexp': lambda lib, x, out: lib.frexp(x, out=(out, out.new_zeros(0, dtype=lib.int32)))[0],
+    'relu': lambda lib, x, out: lib.clamp(x, 0, out=out),
+}
+CONTIGUOUS = {
+    'stack': lambda lib, x, out: lib.stack([x, x], out=out),
+    'kron': lambda lib, x, out: lib.kron(x, x, out=out),
+    'ndtr': lambda lib, x, out: lib.special.ndtr(x, out=out),
+    'log_sigmoid': lambda lib, x, out: lib._C._nn.log_sigmoid(x, out=out),
+    'slice_scatter': lambda lib, x, out: lib.slice_scatter(x, x, out=out),
+    'cross': lambda lib, x, out: lib.linalg.cross(x[..., :3], x[..., :3], out=out),
+}
+
+
+@pytest.mark.parametrize('name', [*RESIZED, *CONTIGUOUS])
+def test_an_out_of_another_shape_lies_as_a_new_result(lib, name):
+    x = lib.arange(2 * 4 * 6 * 6.).reshape(2, 4, 6, 6).to(memory_format=lib.channels_last)
+    call = {**RESIZED, **CONTIGUOUS}[name]
+    result = call(lib, x, lib.zeros(0))
+    assert result.is_contiguous() == (name in CONTIGUOUS)
+    assert name in CONTIGUOUS or result.is_contiguous(memory_format=lib.channels_last)
+    fits = call(lib, x, lib.zeros(result.shape))
+    assert lib.equal(fits, result)
+
+
+def test_an_operand_of_another_dtype_is_dense_when_strides_are_compared(lib):
+    rows, same, turned = lib.arange(3).expand(3, 3), lib.arange(3.).expand(3, 3), lib.ones(3, 3, 3).permute(2, 1, 0)
+    for call in lib.lt, lib.add, lib.div, lib.atan2, lib.maximum, lib.xlogy, lib.fmod, lib.pow:
+        assert call(rows, turned).stride() == (1, 9, 3) and call(same, turned).stride() == (1, 3, 9)
+        assert call(rows, turned, out=lib.zeros(0)).stride() == (1, 9, 3)
+
+
+def test_strides_of_renorm_and_ldexp_where_a_dimension_has_one_element(lib):
+    row, column = lib.rand(3, 1).mT, lib.rand(1, 3).mT
+    assert row.renorm(2, 0, 1.).stride() == (3, 1) and column.renorm(2, 0, 1.).stride() == (1, 1)
+    assert lib.ldexp(row, row.int()).stride() == (1, 1) and lib.ldexp(column, column.int()).stride() == (1, 3)
+    turned = lib.ones(3, 3, 3, dtype=lib.int32).permute(2, 1, 0)
+    assert lib.ldexp(lib.rand(3).expand(3, 3), turned).stride() == (1, 3, 9)

@@ -76,7 +76,7 @@ int td_meta_topk(td_spec *specs, td_tensor *self, int64_t k, int64_t dim, bool l
 static int meta_one(const char *op, td_spec *specs, td_tensor *self, int64_t dim, bool keepdim)
 {
     bool mask[TD_MAX_DIMS];
-    if (check_ordered(op, self) || td_reduce_mask(self, 1, &dim, false, mask))
+    if ((self->ndim && check_ordered(op, self)) || td_reduce_mask(self, 1, &dim, false, mask))
         return -1;
     int d = td_wrap_dim(dim, self->ndim);
     if (self->ndim && self->sizes[d] == 0)

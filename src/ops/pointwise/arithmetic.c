@@ -325,9 +325,9 @@ td_tensor *td_op_nan_to_num(td_tensor *self, const double *nan, const double *po
                                               [TD_F64] = 0x1.fffffffffffffp1023};
     if (td_is_complex(self)) {
         TD_AUTO td_tensor *plain = td_resolve_conj(self);
-        TD_AUTO td_tensor *parts = td_view_as_real(plain);
-        TD_AUTO td_tensor *clean = td_nan_to_num(parts, nan, posinf, neginf);
-        return td_view_as_complex(clean);
+        TD_AUTO td_tensor *real = td_real(plain), *imag = td_imag(plain);
+        TD_AUTO td_tensor *clean = td_nan_to_num(real, nan, posinf, neginf), *clean_imag = td_nan_to_num(imag, nan, posinf, neginf);
+        return td_complex_op(clean, clean_imag);
     }
     if (!td_is_floating(self))
         return td_clone(self);
@@ -353,6 +353,21 @@ td_tensor *td_op_mvlgamma(td_tensor *self, int64_t p)
 }
 
 /* By an integer: in double, where no power that a float may be multiplied by is out of reach. */
+/* The result lies as empty_like(self) where that has its shape, else as a loop over both operands, of which none is converted, would
+ * leave it. */
+static td_tensor *laid_as_scaled(td_tensor *self, td_tensor *other, td_tensor *result)
+{
+    int64_t strides[TD_MAX_DIMS];
+    const int n = result->ndim;
+    const bool alike = self->ndim == n && !memcmp(self->sizes, result->sizes, sizeof *result->sizes * (size_t)n);
+    if (!(alike ? td_strides_like(self, strides) : td_strides_in_order(2, (td_tensor *[]){self, other}, n, result->sizes, strides)))
+        td_contiguous_strides(n, result->sizes, strides);
+    if (!memcmp(strides, result->strides, sizeof *strides * (size_t)n))
+        return td_tensor_retain(result);
+    TD_AUTO td_tensor *laid = td_empty_strided(n, result->sizes, n, strides, (td_dtype)result->dtype, result->device);
+    return laid && td_copy_from_(laid, result, false) == 0 ? td_ref(laid) : NULL;
+}
+
 td_tensor *td_op_ldexp_tensor(td_tensor *self, td_tensor *other)
 {
     if (other->dtype == TD_BOOL && td_is_floating(self))
@@ -372,7 +387,8 @@ td_tensor *td_op_ldexp_tensor(td_tensor *self, td_tensor *other)
     TD_AUTO td_tensor *wide = td_to_dtype(self, td_dtype_is_complex((td_dtype)self->dtype) ? TD_C128 : TD_F64, false, false,
                                           TD_MEMORY_FORMAT_NONE);
     TD_AUTO td_tensor *product = td_mul(wide, power);
-    return td_to_dtype(product, dtype, false, false, TD_MEMORY_FORMAT_NONE);
+    TD_AUTO td_tensor *result = td_to_dtype(product, dtype, false, false, TD_MEMORY_FORMAT_NONE);
+    return result ? laid_as_scaled(self, other, result) : NULL;
 }
 
 int td_meta_frexp_tensor(td_spec *specs, td_tensor *self)

@@ -380,6 +380,27 @@ bool td_strides_in_order(int n, td_tensor *const *in, int ndim, const int64_t *s
     return false;
 }
 
+/* PyTorch's iterator converts an operand of another dtype before it looks at strides; an expanded one, or one with gaps, is dense by then. */
+static bool strides_of_result(const td_pointwise *op, td_dtype common, td_tensor *const *in, int ndim, const int64_t *sizes, int64_t *strides)
+{
+    td_tensor converted[TD_MAX_OPERANDS], *seen[TD_MAX_OPERANDS];
+    int64_t dense[TD_MAX_OPERANDS][TD_MAX_DIMS];
+    int n = 0;
+    for (int i = 0; i < op->n_in; i++) {
+        seen[i] = in[i];
+        if (in[i]->dtype == (int8_t)common || op->masks >> i & 1 || in[i]->ndim < 2 || in[i]->flags & TD_FLAG_NON_OVERLAPPING)
+            continue;
+        converted[n] = *in[i];
+        const bool contiguous = !td_strides_like(in[i], dense[n]);
+        if (contiguous)
+            td_contiguous_strides(in[i]->ndim, in[i]->sizes, dense[n]);
+        converted[n].strides = dense[n];
+        converted[n].flags = (uint16_t)((in[i]->flags & ~TD_FLAG_CONTIGUOUS) | (contiguous ? TD_FLAG_CONTIGUOUS : 0));
+        seen[i] = &converted[n++];
+    }
+    return td_strides_in_order(op->n_in, seen, ndim, sizes, strides);
+}
+
 /* On the CPU, `out` having its final shape.  The loop of the dtype itself (halves, small integers) is taken if there is one and
  * nothing must be converted for it; else elements are widened to float32, int32 or int64 in the iterator's blocks and rounded when
  * they are stored. */
@@ -545,7 +566,7 @@ slow:;
     if (!loop)
         return NULL;
     td_device device = result_device(op, in);
-    const bool ordered = !(op->contiguous >> common & 1) && td_strides_in_order(op->n_in, in, ndim, sizes, strides);
+    const bool ordered = !(op->contiguous >> common & 1) && strides_of_result(op, common, in, ndim, sizes, strides);
     td_tensor *out = records(op, common, in, NULL) ? td_regions.make(ndim, sizes, ordered ? strides : NULL, out_dtype(op, common))
                    : ordered ? td_tensor_new_strided(ndim, sizes, strides, out_dtype(op, common), device)
                              : td_tensor_new(ndim, sizes, out_dtype(op, common), device);
@@ -631,7 +652,8 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
             return -1;
         int64_t strides[TD_MAX_DIMS];
         const bool keeps = out->ndim == ndim && !memcmp(sizes, out->sizes, sizeof *sizes * (size_t)ndim);
-        const bool ordered = !keeps && td_strides_in_order(op->n_in, in, ndim, sizes, strides);
+        const bool ordered = !keeps && !op->contiguous_out && !(op->contiguous >> common & 1) &&
+                             strides_of_result(op, common, in, ndim, sizes, strides);
         if (td_resize_output(out, ndim, sizes) || (ordered && td_tensor_set_geometry(out, ndim, sizes, strides)))
             return -1;
     }

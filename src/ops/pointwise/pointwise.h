@@ -43,6 +43,7 @@ struct td_pointwise {
     const char        *in_turn;             /* in place, an expanded tensor may be written; its name in PyTorch's warning, or "" */
     uint64_t           dtypes;              /* accepted dtypes after promotion: a bit each */
     uint64_t           contiguous;          /* those of them of which the result is contiguous, however the operands lie */
+    bool               contiguous_out;      /* an out= of another shape becomes contiguous, too */
     const td_loop_row *rows[TD_ISAS];
     const td_op       *op;                  /* whose implementations run on other devices, and whose formula it is; NULL: a fused gradient, on the CPU only */
     const td_op       *gradient_of;         /* of a fused gradient, or tangent: whose, by which operand; or NULL */

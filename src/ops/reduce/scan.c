@@ -48,7 +48,7 @@ int td_meta_cummax(td_spec *specs, td_tensor *self, int64_t dim)
 {
     if (!self->numel)          /* of any dtype, along any dimension */
         return td_spec_like(&specs[0], self) || td_spec_set(&specs[1], self->ndim, self->sizes, TD_I64, self->device) ? -1 : 0;
-    if (td_dtype_is_complex((td_dtype)self->dtype))
+    if (td_dtype_is_complex((td_dtype)self->dtype) && self->ndim)       /* one number is its own largest, whatever its order */
         return td_error(TD_E_NOT_IMPLEMENTED, "\"cummax_helper_cpu\" not implemented for '%s'",
                         td_dtype_title((td_dtype)self->dtype));
     return like(&specs[0], self, dim, (td_dtype)self->dtype) || like(&specs[1], self, dim, TD_I64) ? -1 : 0;

@@ -6,6 +6,7 @@
 #include <tede/kernel.h>
 #include "dispatch/outputs.h"
 #include "ops/compose.h"
+#include "ops/iterate/strides.h"
 #include "tensor/checked.h"
 
 #define LET(x) TD_AUTO td_tensor *x
@@ -134,7 +135,7 @@ td_tensor *td_op_renorm(td_tensor *self, td_scalar p, int64_t dim, td_scalar max
     LET(scale) = td_where(above, factor, one);
     LET(own) = scale && half ? td_to(scale, (td_dtype)self->dtype) : td_ref(scale);
     LET(result) = td_mul(self, own);
-    return td_contiguous(result);
+    return result && td_has_plain_strides(result) ? td_ref(result) : td_clone_format(result, TD_CONTIGUOUS_FORMAT);
 }
 
 /* Powers x^0 ... x^(n - 1) of each element as a running product, then reversed unless `increasing`, since NumPy's order is
