@@ -1,4 +1,4 @@
-/* Regions (<tede/region.h>), under tede/compiler.py. */
+/* Regions (<tede/region.h>), under tede/_compile.py. */
 #include "binding.h"
 #include <tede/region.h>
 #include <tede/replay.h>

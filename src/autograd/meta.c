@@ -391,7 +391,7 @@ td_tensor *td_grad_fit(td_tensor *grad, int ndim, const int64_t *sizes, td_dtype
     return fitted;
 }
 
-/* ---- modes.  See Note [no_grad] in masks.h. */
+/* ---- modes.  See Note [no_grad] in tensor/masks.h. */
 
 bool td_grad_enabled(void) { return !td_masks_now.grad_disabled && !td_masks_now.inference; }
 

@@ -17,7 +17,7 @@ typedef struct td_grad_box {
 
 struct td_autograd_meta {
     td_tensor   *grad;
-    td_tensor   *tangent;           /* forward mode's: tangent.c */
+    td_tensor   *tangent;           /* forward mode's: transforms/forward.c */
     td_node     *grad_fn;           /* counted */
     td_node     *accumulator;       /* of a leaf: see Note [A leaf and its accumulator] */
     int32_t      output;            /* which result of grad_fn */

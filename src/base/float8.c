@@ -5,7 +5,7 @@
  * A format is its bits of mantissa, the bias of its exponent, the code of its largest number, what becomes of larger ones and of
  * NaN, and whether it has signs of zero and NaN ("fnuz": it has neither, and the code of -0 is NaN).  The loops are written once;
  * constants make five of each.  They are free of branches and don't meet subnormal floats, so that neither the processor's mode for
- * these (td_set_flush_denormal) nor vectorizing changes a result.
+ * these (torch.set_flush_denormal) nor vectorizing changes a result.
  *
  * float8_e8m0fnu is a power of two, the exponent of a float alone. */
 #include "base/float8.h"

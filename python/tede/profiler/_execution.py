@@ -4,7 +4,7 @@ A file is JSON with a list of nodes, in the order in which calls began: the proc
 (ctrl_deps), inputs, outputs and attributes. A tensor is written as six numbers and words: its own number, its storage's, the offset there, how many
 elements it has, the bytes of one, the device. Numbers stand for addresses, so that tensors in one place have one.
 
-Within a profile the observer takes what the profile's listener hears, so that both name calls by the same numbers; alone it has a listener."""
+Within a profile the observer takes what the profile's listener is notified of, so that both name calls by the same numbers; alone it has a listener."""
 import json
 import math
 import os

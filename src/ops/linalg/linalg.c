@@ -2,7 +2,7 @@
  *
  * Conventions are LAPACK's: factors share one matrix, pivots count from 1 and stand for exchanges in order, each
  * matrix has a number `info` (0, or what failed), and results lie in columns (td_spec_columns). The _ex operators
- * return info; those without raise for it. The derivatives are in grad.c (backward) and tangent.c (forward). */
+ * return info; those without raise for it. The derivatives are in grad_*.c, gradients beside tangents. */
 
 #include "calls_ops_linalg_linalg.h"
 #include <inttypes.h>

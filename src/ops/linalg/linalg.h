@@ -1,5 +1,5 @@
 /* What the parts of linear algebra share.
- * The checks are defined in linalg.c; factor.c, more.c, grad.c and tangent.c call them. All return 0, or -1 with the
+ * The checks are defined in linalg.c; factor.c, more.c, old.c and grad_*.c call them. All return 0, or -1 with the
  * error recorded. */
 #ifndef TD_OPS_LINALG_LINALG_H
 #define TD_OPS_LINALG_LINALG_H

@@ -45,7 +45,7 @@ static inline int64_t td_random_largest(td_dtype dtype)
     }
 }
 
-/* What is filled with, by the number that devices know it by; the order of the first ones is known to random.ck. */
+/* What is filled with, by the number that devices know it by; the order of the first ones is known to kernels/device/random.ck. */
 typedef enum td_filling {
     TD_FILL_UNIFORM, TD_FILL_NORMAL, TD_FILL_LOG_NORMAL, TD_FILL_CAUCHY, TD_FILL_EXPONENTIAL, TD_FILL_GEOMETRIC, TD_FILL_BERNOULLI,
     TD_FILL_KEPT, TD_FILL_DROPOUT,              /* dropout's masks, of bool and as factors */

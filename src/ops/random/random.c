@@ -1,6 +1,6 @@
 /* rand, randn, randint, randperm, uniform_, normal_, bernoulli, multinomial, dropout and other operators that draw random
  * numbers. Which elements are filled in which order is here; the numbers come from ops/random/fill.h (kernels:
- * src/kernels/cpu/random). See Note [Order of random numbers in strided tensors] there.
+ * src/kernels/cpu/random). See Note [Order of random numbers in strided tensors] in fill.h.
  *
  * The order is part of the behaviour: with the same seed the elements are those of PyTorch's CPU build, also in tensors
  * that are transposed or have gaps. */

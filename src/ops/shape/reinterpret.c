@@ -2,7 +2,7 @@
  * nobody has computed yet.
  *
  * x.conj() and the imaginary part of it are views with a bit set: what the memory holds is the conjugate or the negative of
- * the tensor's values.  The keys Conjugate and Negative come with the bits, and lazy.c keeps all operators right that
+ * the tensor's values.  The keys Conjugate and Negative come with the bits, and ops/iterate/lazy.c keeps all operators right that
  * don't know of them. */
 #include "calls_ops_shape_reinterpret.h"
 #include <inttypes.h>

@@ -13,7 +13,7 @@
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/isa/vectors.h"
 #if VBYTES == 64
-/* Of a vector; of a panel, as in gemm_isa.c; side by side in registers with four rows of sums. */
+/* Of a vector; of a panel, as in gemm/gemm_isa.c; side by side in registers with four rows of sums. */
 enum { BYTES = 64, VECTORS = 3, BESIDE = 4 };
 #elif VBYTES == 32
 enum { BYTES = 32, VECTORS = 2, BESIDE = 2 };
@@ -24,7 +24,7 @@ enum { BYTES = 16, VECTORS = 2, BESIDE = 2 };
 /* Sums of dots() that are kept in registers together. */
 enum { MOST_DOTS = 9 };
 
-typedef int16_t place_b16;          /* as in vectors.h */
+typedef int16_t place_b16;          /* as in isa/vectors.h */
 
 #define TD_BODY "kernels/cpu/conv/conv_isa.c"
 #include "kernels/cpu/isa/both_reals.h"

@@ -2,7 +2,7 @@
  *
  * Files that gain from wider vectors are compiled once per level of base/levels.h, with -DTD_ISA=v2 -march=x86-64-v2 for
  * instance.  All in them is static but one const table of functions, named with TD_ISA_NAME; a caller declares
- * the tables with TD_ISA_TABLES and takes one with TD_ISA_PICK.  (What they share themselves is in runs_isa.c.)  Levels
+ * the tables with TD_ISA_TABLES and takes one with TD_ISA_PICK.  (What they share themselves is in loops/runs_isa.c.)  Levels
  * may differ in last bits, where products are fused or polynomials are others (docs/accuracy.md has the errors by level); files whose
  * bits are the same at all levels say so. */
 #ifndef TD_KERNELS_CPU_ISA_ISA_H

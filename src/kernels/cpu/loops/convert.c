@@ -7,7 +7,7 @@
  * Half types go through float both ways.  A complex number that becomes real loses its imaginary part, but is
  * true as a bool if either part is not 0.
  *
- * Compiled once per instruction-set level, see isa.h. */
+ * Compiled once per instruction-set level, see isa/isa.h. */
 #include "base/base.h"
 #define TD_SIMD_INTRINSICS
 #include "base/simd.h"

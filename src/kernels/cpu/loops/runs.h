@@ -2,7 +2,7 @@
  *
  * A loop cannot branch and stay vectorised, so as scalar inlines sine, cosine and tangent always pay for huge arguments,
  * and loops over fmod, remainder and floor division, which branch, are scalar: five times as slow as what looks first.
- * exp, erf, tanh, sigmoid and sqrt are as maths_wide.h has them.  Generated loops use these (RUNS in codegen/value.py). */
+ * exp, erf, tanh, sigmoid and sqrt are as math/maths_wide.h has them.  Generated loops use these (RUNS in codegen/value.py). */
 #ifndef TD_KERNELS_CPU_LOOPS_RUNS_H
 #define TD_KERNELS_CPU_LOOPS_RUNS_H
 #include "kernels/cpu/isa/isa.h"

@@ -1,5 +1,5 @@
 /* The functions of mathematics that kernels are made of, by type: td_exp_f32, td_exp_f64, td_exp_c64, ...: scalar inlines,
- * see the files below.  A few have forms for whole runs beside them, see runs.h. */
+ * see the files below.  A few have forms for whole runs beside them, see loops/runs.h. */
 #ifndef TD_KERNELS_CPU_MATH_MATHS_H
 #define TD_KERNELS_CPU_MATH_MATHS_H
 

@@ -969,7 +969,7 @@ TD_MATHS int td_fmod_is_near_f64(double a, double b)
     double x = __builtin_fabs(a), y = __builtin_fabs(b);
     return x < 0x1p52 * y && y > 0x1p-900 && y < 0x1p900 && x < 0x1p900;
 }
-/* The rare case is scalar, so loops over these three don't vectorise; runs.h has forms for runs that do. */
+/* The rare case is scalar, so loops over these three don't vectorise; loops/runs.h has forms for runs that do. */
 static inline double td_fmod_f64(double a, double b)
 {
     return __builtin_expect(td_fmod_is_near_f64(a, b), 1) ? td_fmod_near_f64(a, b) : fmod(a, b);

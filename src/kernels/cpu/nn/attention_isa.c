@@ -12,7 +12,7 @@
 
 /* The products of this file's own level. */
 #define OWN (&TD_ISA_NAME(td_gemm_table))
-/* Rows of a tile, and vectors of its rows at most: as in gemm_isa.c; bytes of such a row. */
+/* Rows of a tile, and vectors of its rows at most: as in gemm/gemm_isa.c; bytes of such a row. */
 #if VBYTES == 64
 enum { TILE = 8, VECTORS = 3 };
 #else
