@@ -472,11 +472,89 @@ static char *by_kind(const td_layout_kind *kind, td_tensor *x)
     return finish(&s);
 }
 
+/* x, or what is shown for it: a copy where its elements are elsewhere, or laid out otherwise. `*suffixes` becomes what a layout with strides says
+ * behind the elements, to be freed. NULL with an error. */
+static td_tensor *readable(td_tensor *x, bool as_it_is, const td_layout_kind *with_strides, char **suffixes)
+{
+    if (with_strides) {
+        begin();                /* the prefix of names */
+        if (with_strides->suffixes && !(*suffixes = with_strides->suffixes(x, dtype_prefix)))
+            return NULL;
+    }
+    td_tensor *shown = with_strides             ? with_strides->to_dense(x)
+                       : as_it_is || x->storage ? td_tensor_retain(x)
+                                                : td_layout_to_dense(x);
+    if (shown && shown->storage && td_is_outside(shown->device) && x->numel) {
+        td_tensor *there = shown;
+        shown = td_host_copy(there);
+        td_tensor_release(there);
+    }
+    return shown;
+}
+
+/* Whether a literal with these elements would have x's dtype. */
+static bool dtype_follows(const td_tensor *x)
+{
+    const td_dtype standard = td_default_dtype(), complex_standard = standard == TD_F64 ? TD_C128 : TD_C64;
+    return x->dtype == (int8_t)standard || x->dtype == (int8_t)complex_standard || x->dtype == TD_I64 || x->dtype == TD_BOOL;
+}
+
+/* What stands behind the elements: device, size, dtype, what the layout adds, history. `parts`: they were shown in place of elements. */
+static void put_suffixes(tail *t, td_tensor *x, const td_layout_kind *kind, bool parts, char *suffixes, bool meta)
+{
+    char name[32], text[256] = "", device[48] = "";
+    if (x->device.type != TD_CPU)
+        snprintf(device, sizeof device, "device='%s'", td_device_str(x->device, name));
+    const bool below = parts && kind->flags & TD_LAYOUT_SIZE_BELOW;
+    if (below) {                /* a line of their own, whatever comes first */
+        const char *first = *device ? device : size_text(x, (char[SIZE_ROOM]){0});
+        put_text(t->s, ",\n"), pad(t->s, ' ', t->indent);
+        put_text(t->s, first);
+        t->line = t->indent + (int64_t)strlen(first);
+    } else if (*device) {
+        put_suffix(t, device);
+    }
+    if (parts) {
+        if (!below || *device)
+            put_size(t, x);
+        if (kind->describe && !meta) {
+            kind->describe(x, text, sizeof text);
+            put_suffix(t, text);
+        }
+        if (!dtype_follows(x))
+            put_dtype(t, x);
+    } else if (suffixes) {
+        put_size(t, x);
+        put_dtype(t, x);
+        for (char *at = suffixes, *next; *at; at = next) {
+            next = at + 1 + strcspn(at + 1, "\f");
+            const char more = *next;
+            *next = 0;
+            put_suffix(t, at + 1);
+            *next = more;
+        }
+    } else if (meta || x->numel == 0) {
+        if (meta || x->ndim != 1)
+            put_size(t, x);
+        if (x->dtype != (int8_t)td_default_dtype())
+            put_dtype(t, x);
+    } else {
+        if (options.edgeitems == 0)
+            put_size(t, x);
+        if (!dtype_follows(x))
+            put_dtype(t, x);
+    }
+    if (td_tensor_layout(x) != TD_STRIDED) {
+        snprintf(text, sizeof text, "layout=%s%s", dtype_prefix, td_layout_name(td_tensor_layout(x)));
+        put_suffix(t, text);
+    }
+    if (*history(x, text, sizeof text))
+        put_suffix(t, text);
+}
+
 static char *str_as(td_tensor *x, const char *prefix, const char *contents)
 {
-    bool meta = x->device.type == TD_META || (x->numel && td_tensor_is_hollow(x) && !contents);      /* no elements to be shown */
-    char name[32], text[256] = "";
-    /* What is elsewhere, or laid out otherwise, is shown by a copy. */
+    const bool meta = x->device.type == TD_META || (x->numel && td_tensor_is_hollow(x) && !contents);      /* no elements to be shown */
     const td_layout_kind *kind = td_layout_describe(td_tensor_layout(x));
     if (kind && kind->print && !contents)
         return by_kind(kind, x);
@@ -484,29 +562,11 @@ static char *str_as(td_tensor *x, const char *prefix, const char *contents)
     const int n_parts = kind && kind->parts ? kind->parts(x, parts) : 0;
     if (n_parts < 0)
         return NULL;
-    td_tensor *shown = meta || contents || !x->numel || n_parts ? td_tensor_retain(x)
-                       : !x->storage                           ? td_layout_to_dense(x)
-                                                               : td_tensor_retain(x);
-    const td_layout_kind *with_strides = contents ? NULL : td_layout_with_strides(x);
     char *suffixes = NULL;
-    if (with_strides) {
-        begin();                /* the prefix of names */
-        if (with_strides->suffixes && !(suffixes = with_strides->suffixes(x, dtype_prefix))) {
-            td_tensor_release(shown);
-            return NULL;
-        }
+    td_tensor *shown = contents ? td_tensor_retain(x) : readable(x, meta || !x->numel || n_parts, td_layout_with_strides(x), &suffixes);
+    if (shown && shown->storage && shown->numel && !contents && !meta && !td_converts(shown->dtype) && shown->dtype != TD_F4_E2M1FN_X2) {
         td_tensor_release(shown);
-        shown = with_strides->to_dense(x);
-    }
-    if (shown && shown->storage && td_is_outside(shown->device) && !contents && x->numel) {
-        td_tensor *there = shown;
-        shown = td_host_copy(there);
-        td_tensor_release(there);
-    }
-    if (shown && shown->storage && shown->numel && !contents && !meta && !td_converts(shown->dtype) &&
-        shown->dtype != TD_F4_E2M1FN_X2) {
-        td_tensor_release(shown);
-        return td_fail(TD_E_NOT_IMPLEMENTED, "\"_local_scalar_dense_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)x->dtype));
+        shown = td_fail(TD_E_NOT_IMPLEMENTED, "\"_local_scalar_dense_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)x->dtype));
     }
     if (!shown) {
         free(suffixes);
@@ -514,85 +574,32 @@ static char *str_as(td_tensor *x, const char *prefix, const char *contents)
     }
     begin();
     string s = new_string();
-    int64_t indent = (int64_t)strlen(prefix) + 1;
+    const int64_t indent = (int64_t)strlen(prefix) + 1;
+    int status = 0;
     put_text(&s, prefix);
     put_text(&s, "(");
-    if (contents) {
+    if (contents)
         put_text(&s, contents);
-    } else if (n_parts) {
-        if (put_parts(&s, parts, n_parts, indent)) {
-            td_tensor_release(shown);
-            td_string_free(finish(&s));
-            return NULL;
-        }
-    } else if (meta) {
+    else if (n_parts)
+        status = put_parts(&s, parts, n_parts, indent);
+    else if (meta)
         put_text(&s, "...");
-    } else if (x->numel == 0) {
+    else if (x->numel == 0)
         put_text(&s, "[]");
-    } else {
+    else
         put_elements(&s, shown, indent);
-    }
     tail t = {.s = &s, .indent = indent, .line = 2};
     for (size_t i = s.length; s.block && i > 0 && s.block[STRING_HEAD + i - 1] != '\n'; i--)
         t.line++;
-    td_dtype standard = td_default_dtype();
-    char device[48] = "";
-    if (x->device.type != TD_CPU)
-        snprintf(device, sizeof device, "device='%s'", td_device_str(x->device, name));
-    const bool below = n_parts && kind->flags & TD_LAYOUT_SIZE_BELOW;
-    if (below) {                /* a line of their own, whatever comes first */
-        const char *first = *device ? device : size_text(x, (char[SIZE_ROOM]){0});
-        put_text(&s, ",\n"), pad(&s, ' ', indent);
-        put_text(&s, first);
-        t.line = indent + (int64_t)strlen(first);
-    } else if (*device) {
-        put_suffix(&t, device);
-    }
-    if (n_parts) {
-        if (!below || *device)
-            put_size(&t, x);
-        if (kind->describe && !meta) {
-            kind->describe(x, text, sizeof text);
-            put_suffix(&t, text);
-        }
-        if (x->dtype != (int8_t)standard && x->dtype != (standard == TD_F64 ? TD_C128 : TD_C64) && x->dtype != TD_I64 &&
-            x->dtype != TD_BOOL)
-            put_dtype(&t, x);
-        text[0] = 0;
-    } else if (suffixes) {
-        put_size(&t, x);
-        put_dtype(&t, x);
-        for (char *at = suffixes, *next; *at; at = next) {
-            next = at + 1 + strcspn(at + 1, "\f");
-            const char more = *next;
-            *next = 0;
-            put_suffix(&t, at + 1);
-            *next = more;
-        }
-    } else if (meta || x->numel == 0) {
-        if (meta || x->ndim != 1)
-            put_size(&t, x);
-        if (x->dtype != (int8_t)standard)
-            put_dtype(&t, x);
-    } else {
-        td_dtype complex_standard = standard == TD_F64 ? TD_C128 : TD_C64;
-        if (options.edgeitems == 0)
-            put_size(&t, x);
-        if (x->dtype != (int8_t)standard && x->dtype != (int8_t)complex_standard && x->dtype != TD_I64 &&
-            x->dtype != TD_BOOL)
-            put_dtype(&t, x);
-    }
-    if (td_tensor_layout(x) != TD_STRIDED) {
-        snprintf(text, sizeof text, "layout=%s%s", dtype_prefix, td_layout_name(td_tensor_layout(x)));
-        put_suffix(&t, text);
-        text[0] = 0;
-    }
-    if (*history(x, text, sizeof text))
-        put_suffix(&t, text);
+    if (!status)
+        put_suffixes(&t, x, kind, n_parts, suffixes, meta);
     put_text(&s, ")");
     td_tensor_release(shown);
     free(suffixes);
-    return finish(&s);
+    char *text = finish(&s);
+    if (status)
+        td_string_free(text);
+    return status ? NULL : text;
 }
 
 char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
