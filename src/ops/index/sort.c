@@ -154,36 +154,93 @@ static td_tensor *interpolated(td_tensor *sorted, td_tensor *ranks, const char *
     return td_lerp_tensor(low, high, half);
 }
 
-/* PyTorch's quantile_compute: q becomes ranks q * (n - 1) of sorted rows; all is made of differentiable operators, so
- * gradients need no formula. With skip_nan, n is how many elements of the row aren't NaN, which sort first; a row of NaN
- * alone has rank 0, which is NaN. Otherwise a NaN in a row makes all its ranks the last, where sorting put it. */
-static td_tensor *quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bool keepdim, const char *how, bool skip_nan)
+/* 0, or -1 with PyTorch's error. */
+static int check_quantile(const td_tensor *self, td_tensor *q, const char *how)
 {
-    static const char *const ways[] = {"linear", "lower", "higher", "midpoint", "nearest"};
+    static const char *const words[] = {"linear", "lower", "higher", "midpoint", "nearest"};
     bool known = false;
     for (int i = 0; i < 5; i++)
-        known |= !strcmp(how, ways[i]);
+        known |= !strcmp(how, words[i]);
     if (self->numel == 0)
-        return td_fail(TD_E_RUNTIME, "quantile() input tensor must be non-empty");
+        return td_error(TD_E_RUNTIME, "quantile() input tensor must be non-empty");
     if (q->ndim > 1)
-        return td_fail(TD_E_RUNTIME, "quantile() q must be a scalar or 1D tensor");
+        return td_error(TD_E_RUNTIME, "quantile() q must be a scalar or 1D tensor");
     if (self->dtype != TD_F32 && self->dtype != TD_F64)
-        return td_fail(TD_E_RUNTIME, "quantile() input tensor must be either float or double dtype");
+        return td_error(TD_E_RUNTIME, "quantile() input tensor must be either float or double dtype");
     if (q->dtype != self->dtype)
-        return td_fail(TD_E_RUNTIME, "quantile() q tensor must be same dtype as the input tensor");
+        return td_error(TD_E_RUNTIME, "quantile() q tensor must be same dtype as the input tensor");
     if (!known)
-        return td_fail(TD_E_RUNTIME, "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
-                       "%s", how);
+        return td_error(TD_E_RUNTIME, "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
+                        "%s", how);
     if (q->numel && q->device.type != TD_META && !td_tensor_is_hollow(q)) {        /* a class's own elements aren't looked at, as in PyTorch */
         TD_AUTO td_tensor *all = td_with_values(q);
         bool looked_at = all && !td_has_no_elements(all);
         TD_AUTO td_tensor *low = looked_at ? td_amin(all, 0, NULL, false) : NULL, *high = looked_at ? td_amax(all, 0, NULL, false) : NULL;
         td_scalar a, b;
         if (!all || (looked_at && (!low || !high || td_tensor_item(low, &a) || td_tensor_item(high, &b))))
-            return NULL;
+            return -1;
         if (looked_at && (!(a.d >= 0) || !(b.d <= 1)))
-            return td_fail(TD_E_RUNTIME, "quantile() q values must be in the range [0, 1]");
+            return td_error(TD_E_RUNTIME, "quantile() q values must be in the range [0, 1]");
     }
+    return 0;
+}
+
+/* q times the number of elements less one, of each row, whose length is n. With skip_nan, n is how many elements of the row aren't NaN, which sort
+ * first; a row of NaN alone has rank 0, which is NaN. Otherwise a NaN in a row makes all its ranks the last, where sorting put it. */
+static td_tensor *ranks_of(td_tensor *q, td_tensor *rows, bool skip_nan)
+{
+    const int64_t last = rows->ndim - 1, n = rows->sizes[last];
+    TD_AUTO td_tensor *nan = td_isnan(rows);
+    TD_AUTO td_tensor *flat_q = td_reshape(q, 1, (int64_t[]){-1});
+    if (skip_nan) {
+        TD_AUTO td_tensor *there = td_logical_not(nan);
+        TD_AUTO td_tensor *count = td_sum_dim(there, 1, &last, true);
+        TD_AUTO td_tensor *most = td_add_number(count, -1);
+        TD_AUTO td_tensor *same = most ? td_to(most, (td_dtype)rows->dtype) : NULL;
+        TD_AUTO td_tensor *product = td_mul(flat_q, same);
+        TD_AUTO td_tensor *zero = td_wrapped_number(td_float(0));
+        return td_maximum(product, zero);
+    }
+    TD_AUTO td_tensor *product = td_mul_number(flat_q, (double)(n - 1));
+    TD_AUTO td_tensor *bad = td_any_dim(nan, last, true);
+    TD_AUTO td_tensor *end = td_wrapped_number(td_float((double)(n - 1)));
+    return td_where(bad, end, product);        /* NaN is last */
+}
+
+/* Values of rows, whose last dimension is q's, where the result has them: `dim` goes, or has size 1, and q's stays last. */
+static td_tensor *placed_values(td_tensor *values, const td_tensor *self, bool one_dim, int d, bool keepdim)
+{
+    if (!one_dim && keepdim) {
+        int64_t sizes[TD_MAX_DIMS + 1];             /* more dimensions than a tensor may have are refused by reshape */
+        for (int k = 0; k < self->ndim; k++)
+            sizes[k] = 1;
+        sizes[self->ndim] = values->sizes[0];
+        return td_reshape(values, self->ndim + 1, sizes);
+    }
+    if (!one_dim || !self->ndim)
+        return td_tensor_retain(values);
+    TD_AUTO td_tensor *back = td_unsqueeze(values, -1);
+    /* back is (..., last dim at position d, ..., q, 1): exchange so that the 1 stands at d and q at the end. */
+    int64_t order[TD_MAX_DIMS];
+    int r = back ? back->ndim : 0;
+    for (int k = 0; k < r; k++)
+        order[k] = k;
+    if (r) {
+        order[d] = r - 1;                       /* the 1 */
+        if (d != r - 2)
+            order[r - 2] = d;                   /* what the transposition had put at d */
+        order[r - 1] = r - 2;                   /* q */
+    }
+    TD_AUTO td_tensor *placed = back ? td_permute(back, r, order) : NULL;
+    return keepdim ? td_tensor_retain(placed) : td_squeeze_dim(placed, d);
+}
+
+/* PyTorch's quantile_compute: q becomes ranks q * (n - 1) of sorted rows; all is made of differentiable operators, so
+ * gradients need no formula. */
+static td_tensor *quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bool keepdim, const char *how, bool skip_nan)
+{
+    if (check_quantile(self, q, how))
+        return NULL;
     int d = dim ? td_wrap_dim(*dim, self->ndim) : 0;
     if (d < 0)
         return NULL;
@@ -194,58 +251,13 @@ static td_tensor *quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bo
         return NULL;
     TD_AUTO td_tensor *sorted = pair[0];
     td_tensor_release(pair[1]);
-    /* Ranks: q times the number of elements less one, of each row. */
-    int64_t last = rows->ndim - 1, n = rows->sizes[last];
-    if (n > INT64_C(1) << 24)      /* a rank in float32 would not name each element */
+    if (rows->sizes[rows->ndim - 1] > INT64_C(1) << 24)      /* a rank in float32 would not name each element */
         return td_fail(TD_E_RUNTIME, "quantile() input tensor is too large");
-    TD_AUTO td_tensor *nan = td_isnan(rows);
-    TD_AUTO td_tensor *flat_q = td_reshape(q, 1, (int64_t[]){-1});
-    TD_AUTO td_tensor *ranks = NULL;
-    if (skip_nan) {
-        TD_AUTO td_tensor *there = td_logical_not(nan);
-        TD_AUTO td_tensor *count = td_sum_dim(there, 1, &last, true);
-        TD_AUTO td_tensor *most = td_add_number(count, -1);
-        TD_AUTO td_tensor *same = most ? td_to(most, (td_dtype)self->dtype) : NULL;
-        TD_AUTO td_tensor *product = td_mul(flat_q, same);
-        TD_AUTO td_tensor *zero = td_wrapped_number(td_float(0));
-        ranks = td_maximum(product, zero);
-    } else {
-        TD_AUTO td_tensor *product = td_mul_number(flat_q, (double)(n - 1));
-        TD_AUTO td_tensor *bad = td_any_dim(nan, last, true);
-        TD_AUTO td_tensor *end = td_wrapped_number(td_float((double)(n - 1)));
-        ranks = td_where(bad, end, product);        /* NaN is last */
-    }
+    TD_AUTO td_tensor *ranks = ranks_of(q, rows, skip_nan);
     TD_AUTO td_tensor *values = ranks ? interpolated(sorted, ranks, how) : NULL;
-    if (!values)
-        return NULL;
-    /* values: the rows' shape, with a last dimension for q, which goes to the front; or away, if q is a number. */
-    TD_AUTO td_tensor *shaped = NULL;
-    if (!dim && keepdim) {
-        int64_t sizes[TD_MAX_DIMS + 1];             /* more dimensions than a tensor may have are refused by reshape */
-        for (int k = 0; k < self->ndim; k++)
-            sizes[k] = 1;
-        sizes[self->ndim] = values->sizes[0];
-        shaped = td_reshape(values, self->ndim + 1, sizes);
-    } else if (dim && self->ndim) {
-        TD_AUTO td_tensor *back = td_unsqueeze(values, -1);
-        /* back is (..., last dim at position d, ..., q, 1): exchange so that the 1 stands at d and q at the end. */
-        int64_t order[TD_MAX_DIMS];
-        int r = back ? back->ndim : 0;
-        for (int k = 0; k < r; k++)
-            order[k] = k;
-        if (r) {
-            order[d] = r - 1;                       /* the 1 */
-            if (d != r - 2)
-                order[r - 2] = d;                   /* what the transposition had put at d */
-            order[r - 1] = r - 2;                   /* q */
-        }
-        TD_AUTO td_tensor *placed = back ? td_permute(back, r, order) : NULL;
-        shaped = keepdim ? td_tensor_retain(placed) : td_squeeze_dim(placed, d);
-    } else {
-        shaped = td_tensor_retain(values);
-    }
+    TD_AUTO td_tensor *shaped = values ? placed_values(values, self, dim, d, keepdim) : NULL;
     TD_AUTO td_tensor *dense = shaped ? td_clone_format(shaped, TD_CONTIGUOUS_FORMAT) : NULL;
-    /* In place, since the result is no view of what nobody has. */
+    /* A last dimension for q goes to the front; or away, if q is a number.  In place, since the result is no view of what nobody has. */
     int status = !dense ? -1 : q->ndim == 0 ? td_squeeze_dim_(dense, -1) : 0;
     for (int k = dense ? dense->ndim - 1 : 0; q->ndim && k > 0 && status == 0; k--)
         status = td_transpose_(dense, k, k - 1);
