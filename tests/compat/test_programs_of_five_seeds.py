@@ -25,3 +25,28 @@ def test_a_tensor_is_no_distance(lib):
     for x in lib.zeros(()), lib.zeros(3):
         with pytest.raises(TypeError, match='not callable'):
             lib.nn.functional.triplet_margin_with_distance_loss(x, x, x, distance_function=x)
+
+
+def test_an_infinite_matrix_leaves_the_others_of_its_batch_alone(lib):
+    x = lib.tensor([[3., -4.5, 5.5], [4.5, 6, 6], [3, 3.5, -1.5]], dtype=lib.float64)
+    bad = x.clone()
+    bad[0, 0] = float('inf')
+    alone, both = x.matrix_exp(), lib.stack([x, bad]).matrix_exp()
+    assert lib.allclose(both[0], alone, rtol=1e-12) and not both[1].isfinite().any()
+
+
+def test_indices_of_nothing_are_not_looked_at(lib):
+    far = lib.tensor([5, -7])
+    for shape in (0, 0), (0, 3, 0):
+        source = lib.zeros(2, *shape[1:])
+        assert lib.zeros(shape).index_copy_(0, far, source).shape == lib.zeros(shape).index_fill_(0, far, 1.).shape == shape
+    for call in lambda: lib.zeros(0, 3).index_copy_(0, far, lib.zeros(2, 3)), lambda: lib.zeros(0).index_fill_(0, far, 1.):
+        with pytest.raises((RuntimeError, IndexError)):
+            call()
+
+
+def test_no_integers_have_a_normal_distribution(lib):
+    none = lib.zeros(2, 0, dtype=lib.int32)
+    assert lib.normal(-1., none, out=lib.zeros(2, 0, dtype=lib.int32)).shape == (2, 0)
+    with pytest.raises(NotImplementedError, match='normal_kernel_cpu'):
+        lib.normal(-1., none.new_ones(2), out=lib.zeros(2, dtype=lib.int32))

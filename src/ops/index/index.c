@@ -583,7 +583,10 @@ static int put_along(const char *op, td_place what, td_tensor *self, int64_t dim
                                 td_shape_str(self->ndim, self->sizes, a), td_shape_str(src->ndim, src->sizes, b));
     }
     /* Elements are reduced by a kernel that looks at each index, whatever there is along the other dimensions. */
-    const bool reads = self->numel || (!rows && (self->sizes[d] == 0 || what != TD_PLACE_SET));
+    bool others = true;         /* elements along the other dimensions */
+    for (int k = 0; k < self->ndim; k++)
+        others &= k == d || self->sizes[k];
+    const bool reads = self->numel || (!rows && (what != TD_PLACE_SET || (others && self->sizes[d] == 0)));
     const td_index_rule rule = {self->ndim ? self->sizes[d] : 1, rows ? TD_E_RUNTIME : TD_E_INDEX, op,
                                 rows || what == TD_PLACE_SET ? NULL : "index out of range in self", d};
     if (reads && td_index_check(at, self, &rule))

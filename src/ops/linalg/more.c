@@ -135,8 +135,8 @@ td_tensor *td_op_cross(td_tensor *self, td_tensor *other, const int64_t *dim)
  * norm of at most 1.
  * Scaling and squaring (Moler and Van Loan, "Nineteen Dubious Ways to Compute the Exponential of a Matrix", 1978).
  * The norm is the largest absolute column sum of all matrices of the batch, which share the number of halvings; a
- * power of two scales exactly. The first term left out is below 1 / 19!. With NaN or infinities there are no
- * halvings, and they spread through the products. Under meta nothing is read: the shape doesn't depend on it. */
+ * power of two scales exactly. The first term left out is below 1 / 19!. Columns with NaN or infinities don't count, which
+ * spread through their matrix' products. Under meta nothing is read: the shape doesn't depend on it. */
 td_tensor *td_op_linalg_matrix_exp(td_tensor *self)
 {
     if (td_check_square("linalg.matrix_exp", self))
@@ -158,13 +158,15 @@ td_tensor *td_op_linalg_matrix_exp(td_tensor *self)
         LET(still) = td_detach(self);
         LET(sizes) = td_abs(still);
         LET(columns) = td_sum_over(sizes, 1, (int64_t[]){-2}, false);
-        LET(largest) = td_max_all(columns);
+        const double none = 0;
+        LET(finite) = td_nan_to_num(columns, &none, &none, &none);
+        LET(largest) = td_max_all(finite);
         td_scalar norm;
         if (!largest || td_item(&norm, largest))
             return NULL;
         size = td_scalar_double(norm);
     }
-    int halvings = isfinite(size) && size > 1 ? (int)ceil(log2(size)) : 0;
+    int halvings = size > 1 ? (int)ceil(log2(size)) : 0;
     LET(x) = td_times(self, td_float(ldexp(1, -halvings)));
     LET(unit) = td_eye(n, (td_dtype)self->dtype, self->device);
     LET(sum) = td_add(unit, x);

@@ -445,8 +445,8 @@ static int normal_out(td_tensor *out, td_tensor *mean, double mean_number, td_te
         strides[d] = llabs(out->strides[d]);
     TD_AUTO td_tensor *z = td_new_empty_strided(out, ndim, sizes, ndim, strides, TD_DTYPE_NONE, TD_DEVICE_NONE);
     if (!z || td_normal_(z, 0, std ? 1 : std_number, generator) || (std && td_mul_tensor_(z, std)) ||
-        (mean ? td_add_tensor_(z, mean, td_int(1)) : td_add_scalar_(z, td_float(mean_number), td_int(1))))
-        return -1;
+        (mean ? td_add_tensor_(z, mean, td_int(1)) : z->numel && td_add_scalar_(z, td_float(mean_number), td_int(1))))
+        return -1;              /* no integers have any number for their mean */
     return td_copy_(out, z);
 }
 int td_op_normal_tensor_float_out(td_tensor *mean, double std, td_generator *generator, td_tensor *out)
