@@ -299,6 +299,8 @@ def test_empty_ones():
     w = tede.zeros(0, 64).to_packed("q4_0")
     assert w.to_dense().shape == (0, 64) and F.linear(tede.ones(3, 64), w).shape == (3, 0)
     assert F.linear(tede.ones(0, 64), tede.ones(4, 64).to_packed("q4_0")).shape == (0, 4)
+    for format in FORMATS:
+        assert F.linear(tede.ones(2, 0), tede.zeros(5, 0).to_packed(format)).tolist() == [[0.] * 5] * 2
     none = tede.zeros(4, 0).to_packed("int8")
     assert none.to_dense().shape == (4, 0) and F.linear(tede.ones(2, 0), none).tolist() == [[0.] * 4] * 2
     assert F.linear(tede.ones(2, 0), none, tede.ones(4)).tolist() == [[1.] * 4] * 2

@@ -186,10 +186,12 @@ INLINE __m256i halves_q8_0(const uint8_t *at)
     INLINE void scales_##F(const uint8_t *row, int64_t k, bool folded, float *scale, float *shift) \
     {                                                                                              \
         (void)folded, (void)shift;                                                                 \
-        int64_t g = 0;                                                                             \
-        for (; g + 16 <= k / 32; g += 16)                                                          \
-            FLOATS_16(F, row + g * BYTES_##F, scale + g);                                          \
-        for (; g < k / 32; g++)                                                                    \
+        const int64_t n = k / 32;                                                                  \
+        for (int64_t g = 0; n >= 16 && g < n; g += 16) {    /* the last 16, which may overlap */   \
+            const int64_t at = g < n - 16 ? g : n - 16;                                            \
+            FLOATS_16(F, row + at * BYTES_##F, scale + at);                                        \
+        }                                                                                          \
+        for (int64_t g = 0; n < 16 && g < n; g++)                                                  \
             scale[g] = half_at(row + g * BYTES_##F);                                               \
     }
 HALF_SCALES(q4_0)

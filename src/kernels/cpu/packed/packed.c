@@ -2,8 +2,9 @@
  *
  * A product reads the weights as they are and multiplies bytes (packed_isa.c). That is faster than a product of bfloat16 for any number
  * of rows where the processor has dot products of bytes, since such products take twice as many operands a cycle. Where it has products
- * of tiles, many rows and weights become bfloat16, a block of weights at a time; where it has neither, rows meet weights that are unpacked to floats, some rows of them at a time, which stay in the second cache. Sums don't depend on how the
- * work is shared out, so results are the same for any number of threads. */
+ * of tiles, many rows and weights become bfloat16, a block of weights at a time; where it has neither, many rows meet weights that are
+ * unpacked to floats. Such blocks stay in the second cache. Sums don't depend on how the work is shared out, so results are the same for
+ * any number of threads. */
 #include "calls_kernels_cpu_packed_packed.h"
 #include <tede/auto.h>
 #include <tede/kernel.h>

@@ -312,6 +312,8 @@ INLINE __m128 totals_512(__m512 a, __m512 b, __m512 c, __m512 d)
     return _mm_add_ps(_mm256_castps256_ps128(two), _mm256_extractf128_ps(two, 1));
 }
 
+enum { AHEAD = 6 << 10 };       /* bytes from a row to those that are fetched meanwhile, at least: short rows pass sooner than memory answers */
+
 typedef __m512i td_wide(const uint8_t *row, int64_t k, int64_t b, int c, bool rest);
 
 INLINE void tile_512(int M, td_codes *codes, td_wide *wide, int offset, int run, bool shifts, int rows, const uint8_t *w, int64_t row_bytes,
@@ -332,12 +334,17 @@ INLINE void tile_512(int M, td_codes *codes, td_wide *wide, int offset, int run,
             const __m512 by = shifts ? _mm512_maskz_loadu_ps(some, scale + step + i) : _mm512_mul_ps(d, _mm512_set1_ps(-(float)offset));
             for (int j = 0; j < M; j++)
                 sums[r][j] = _mm512_fmadd_ps(by, _mm512_maskz_loadu_ps(some, x[j].sums + i), sums[r][j]);
-            if (TOGETHER(M, run))
-                _mm512_mask_storeu_ps(scale + i, some, _mm512_mul_ps(d, _mm512_maskz_loadu_ps(some, x[0].scale + i)));
+            if (TOGETHER(M, run)) {         /* what is stored by a mask can't be read again before it has reached the cache */
+                const __m512 both = _mm512_mul_ps(d, _mm512_maskz_loadu_ps(some, x[0].scale + i));
+                if (step >= 16)
+                    _mm512_storeu_ps(scale + i, both);
+                else
+                    _mm512_mask_storeu_ps(scale + i, some, both);
+            }
         }
     }
     /* The next rows are fetched meanwhile: the processor's own prefetching begins anew at each page, which is a row or two. */
-    const int64_t bytes = whole >= 4 ? row_bytes / (whole / 4) : 0, ahead = R * row_bytes;
+    const int64_t bytes = whole >= 4 ? row_bytes / (whole / 4) : 0, tile = R * row_bytes, ahead = tile ? (AHEAD + tile - 1) / tile * tile : 0;
     for (int64_t b = 0; b < whole / 4; b++) {
         const int64_t next = ahead + b * bytes;
         _Pragma("GCC unroll 2")
