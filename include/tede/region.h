@@ -42,6 +42,18 @@ TD_API int  td_region_begin_with(const td_region_options *options) TD_MUST_USE;
 /* Compute what is late. -1 with the error of what computes it; the region has ended in either case. */
 TD_API int  td_region_end(void) TD_MUST_USE;
 TD_API bool td_region_on(void);
+/* Threads of a program that are in a region only while they hold a lock of the program's own, as Python's do, can use what another thread's region
+ * has yet to compute: whoever holds the lock may compute it. Without a lock such a use is an error. The functions stay. */
+typedef struct td_region_lock {
+    void *(*take)(void);                    /* if the thread hasn't it; the result is for give_back */
+    void  (*give_back)(void *taken);
+    void *(*let_go)(void);                  /* by who has it, to wait for a thread that may need it; the result is for take_again */
+    void  (*take_again)(void *let_go);
+} td_region_lock;
+TD_API void td_region_set_lock(const td_region_lock *lock);
+/* Compute what other threads' regions have recorded; by who holds the lock. An error belongs to the region, whose thread gets it when it next needs
+ * a value, or at the end. */
+TD_API void td_region_settle_others(void);
 /* Whether this thread's last region did all its groups as it will do them again: none was new, being compiled, or measured. */
 TD_API bool td_region_settled(void);
 /* How many bytes of all tensors a part of joined calls takes, and the least that is worth joining; 0: what suits the processor's

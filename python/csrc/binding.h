@@ -225,6 +225,8 @@ int td_py_as_size(PyObject *o, int64_t *value);
 PyObject *td_py_number_of(td_scalar value);                 /* new Python number */
 int td_py_factory_init(PyObject *module);
 PyObject *td_py_tolist(td_tensor *x);
+/* Where the elements of x are, once they are computed; -1 with an exception set where that fails. */
+int td_py_address(td_tensor *x, void **address);
 /* tensor(data): new memory always. */
 td_tensor *td_py_tensor_from_data(PyObject *data, td_dtype dtype, td_device device);
 int td_py_require_grad(td_tensor *x);      /* as a factory's keyword; -1 with an exception set */
@@ -236,11 +238,14 @@ PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
  * work: other threads may then exchange what objects have, so tensors that the call reads are owned by who makes it.  They are owned in
  * short calls, too, once code of the program's may run inside of operators (saved-tensor hooks, modes, subclasses with their own dispatch,
  * kernels in Python): it may do the same. */
-extern bool td_py_calls_back;
+enum { TD_PY_CALLS_BACK = 1, TD_PY_REGIONS = 2 };               /* some of that may run; some thread is in a region */
+extern int td_py_heeds;                                         /* what calls heed beside: zero in the normal case */
 enum { TD_PY_LONG = 1 << 16, TD_PY_LONG_HEAVY = 1 << 11 };      /* elements, for light work per element and for heavy */
+/* Whether a call may release the lock: not in a region, whose calls are recorded. What other threads' regions have recorded is computed before. */
+bool td_py_may_release(bool is_long);
 #define TD_PY_WORK(is_long, call)                                                                  \
     do {                                                                                           \
-        if (TD_UNLIKELY(is_long)) {                                                                \
+        if (TD_UNLIKELY((is_long) | td_py_heeds) && td_py_may_release(is_long)) {                  \
             Py_BEGIN_ALLOW_THREADS call;                                                           \
             Py_END_ALLOW_THREADS                                                                   \
         } else {                                                                                   \

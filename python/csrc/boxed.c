@@ -261,7 +261,7 @@ static PyObject *register_boxed(PyObject *m, PyObject *args)
         return NULL;
     if (callable != Py_None && (PyList_Append(kept, callable) < 0))
         return NULL;
-    td_py_calls_back |= callable != Py_None;
+    td_py_heeds |= callable != Py_None ? TD_PY_CALLS_BACK : 0;
     td_boxed_kernel *kernel = callable == Py_None ? NULL : name ? python_kernel : python_fallback;
     int failed = autocast_first(key) < 0 ? -1 : !name ? td_register_fallback((td_key)key, device, kernel, callable)
                : key < 0  ? td_register_default(name, kernel, callable)

@@ -50,7 +50,7 @@ static bool has_dispatch(PyTypeObject *type)
 void td_py_mark(td_tensor *x, PyTypeObject *type)
 {
     if (has_dispatch(type)) {
-        td_py_calls_back = true;
+        td_py_heeds |= TD_PY_CALLS_BACK;
         td_tensor_set_python(x, true);
     }
 }
@@ -411,7 +411,7 @@ static int functionalize_key(const td_op *op, td_keyset keys, const td_value *ar
 static PyObject *push_mode(PyObject *m, PyObject *mode)
 {
     (void)m;
-    td_py_calls_back = true;
+    td_py_heeds |= TD_PY_CALLS_BACK;
     if (td_py_modes_push(&modes, mode) < 0)
         return NULL;
     include_key();

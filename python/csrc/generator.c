@@ -84,7 +84,10 @@ static PyObject *set_state(PyObject *self, PyObject *o)
     td_tensor *x = td_py_x(o);
     if (td_tensor_dtype(x) != TD_U8 || !td_tensor_is_contiguous(x) || td_tensor_device(x).type != TD_CPU)
         return PyErr_Format(PyExc_TypeError, "RNG state must be a torch.ByteTensor");
-    if (td_generator_set_state(((GeneratorObject *)self)->g, td_tensor_data(x), (size_t)td_tensor_numel(x)) < 0)
+    void *state;
+    if (td_py_address(x, &state))
+        return NULL;
+    if (td_generator_set_state(((GeneratorObject *)self)->g, state, (size_t)td_tensor_numel(x)) < 0)
         return td_py_raise();
     return Py_NewRef(self);
 }

@@ -104,9 +104,7 @@ static int check_roots(Py_ssize_t n, td_tensor **roots, td_tensor **grads)
 static int backward_all(Py_ssize_t n, td_tensor **roots, td_tensor **grads, bool retain, bool create)
 {
     int failed;
-    Py_BEGIN_ALLOW_THREADS
-    failed = td_backward((int)n, roots, grads, retain, create);
-    Py_END_ALLOW_THREADS
+    TD_PY_WORK(true, failed = td_backward((int)n, roots, grads, retain, create));
     return failed ? (td_py_raise(), -1) : 0;
 }
 
@@ -114,9 +112,7 @@ static int backward_inputs(Py_ssize_t n, td_tensor **roots, td_tensor **grads, P
                            bool retain, bool create)
 {
     int failed;
-    Py_BEGIN_ALLOW_THREADS
-    failed = td_backward_inputs((int)n, roots, grads, (int)n_in, inputs, retain, create);
-    Py_END_ALLOW_THREADS
+    TD_PY_WORK(true, failed = td_backward_inputs((int)n, roots, grads, (int)n_in, inputs, retain, create));
     return failed ? (td_py_raise(), -1) : 0;
 }
 
@@ -179,9 +175,7 @@ static PyObject *grad(PyObject *m, PyObject *args)
             if (!td_requires_grad(in[i]))
                 failed = (PyErr_Format(PyExc_RuntimeError, "One of the differentiated Tensors does not require grad"), -1);
         if (!failed) {
-            Py_BEGIN_ALLOW_THREADS
-            failed = td_autograd_grad((int)n, o, g, (int)n_in, in, results, retain, create, allow_unused);
-            Py_END_ALLOW_THREADS
+            TD_PY_WORK(true, failed = td_autograd_grad((int)n, o, g, (int)n_in, in, results, retain, create, allow_unused));
             if (failed)
                 td_py_raise();
         } else if (!results) {

@@ -191,9 +191,12 @@ static PyObject *lender_interface(PyObject *self, void *unused)
     td_tensor *x = ((Lender *)self)->x;
     int ndim = td_tensor_ndim(x);
     bool readonly = td_tensor_is_read_only(x);
+    void *address;
+    if (td_py_address(x, &address))
+        return NULL;
     return Py_BuildValue("{s:N,s:N,s:s,s:(NO),s:i}", "shape", int_tuple(ndim, td_tensor_sizes(x), 1), "strides",
                          int_tuple(ndim, td_tensor_strides(x), (int64_t)td_dtype_size(td_tensor_dtype(x))), "typestr",
-                         spellings[spelling_of(td_tensor_dtype(x))].numpy, "data", PyLong_FromVoidPtr(td_tensor_data(x)),
+                         spellings[spelling_of(td_tensor_dtype(x))].numpy, "data", PyLong_FromVoidPtr(address),
                          readonly ? Py_True : Py_False, "version", 3);
 }
 static PyGetSetDef lender_getset[] = {{"__array_interface__", lender_interface, NULL, NULL, NULL}, {NULL}};
@@ -342,6 +345,9 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     int ndim = td_tensor_ndim(x);
     if (!(flags & PyBUF_STRIDES) && !td_tensor_is_contiguous(x))
         return PyErr_Format(PyExc_BufferError, "the tensor is not contiguous"), -1;
+    void *address;
+    if (td_py_address(x, &address))
+        return -1;
     Py_ssize_t itemsize = (Py_ssize_t)td_dtype_size(td_tensor_dtype(x));
     Py_ssize_t *shape = PyMem_Malloc(sizeof *shape * (2 * (size_t)ndim + 1));
     if (!shape)
@@ -351,7 +357,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
         shape[ndim + i] = td_tensor_strides(x)[i] * itemsize;
     }
     view->obj = Py_NewRef(self);
-    view->buf = td_tensor_data(x);
+    view->buf = address;
     view->len = td_tensor_numel(x) * itemsize;
     view->itemsize = itemsize;
     view->readonly = td_tensor_is_read_only(x);

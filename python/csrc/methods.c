@@ -155,7 +155,8 @@ NOARGS(data_ptr)
         x = parts[0].tensor;
     if (td_py_without_data(x, "data_ptr()"))
         return NULL;
-    return PyLong_FromVoidPtr(n ? td_tensor_data(x) : NULL);
+    void *address = NULL;
+    return n && td_py_address(x, &address) ? NULL : PyLong_FromVoidPtr(address);
 }
 NOARGS(is_floating_point) { (void)unused; return PyBool_FromLong(td_dtype_is_floating(td_tensor_dtype(td_py_x(self)))); }
 NOARGS(is_complex) { (void)unused; return PyBool_FromLong(td_dtype_is_complex(td_tensor_dtype(td_py_x(self)))); }
@@ -233,7 +234,7 @@ WITH_WORDS(is_contiguous, "is_contiguous", is_contiguous_itself)
 /* A call that reads x, which is kept where other code may run meanwhile: a hook may drop the program's last reference. */
 #define READING(x, call)                                                                      \
     do {                                                                                      \
-        const bool slow = td_tensor_numel(x) > TD_PY_LONG, held = slow | td_py_calls_back;    \
+        const bool slow = td_tensor_numel(x) > TD_PY_LONG, held = slow | td_py_heeds;    \
         if (TD_UNLIKELY(held))                                                                \
             td_tensor_retain(x);                                                              \
         TD_PY_WORK(slow, call);                                                               \

@@ -355,9 +355,7 @@ static PyObject *node_call(PyObject *self, PyObject *args, PyObject *kw)
         all[i] = item == Py_None ? NULL : td_tensor_retain(td_py_x(item));
     }
     int failed;
-    Py_BEGIN_ALLOW_THREADS
-    failed = td_node_call(node, all, all + n);
-    Py_END_ALLOW_THREADS
+    TD_PY_WORK(true, failed = td_node_call(node, all, all + n));
     for (int i = 0; i < m && !failed; i++)
         if (!all[n + i])
             all[n + i] = td_tensor_retain(TD_NONE);

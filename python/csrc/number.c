@@ -55,7 +55,7 @@ static inline PyObject *call_direct(int which, td_tensor *x, td_tensor *y)
 {
     const Binary *b = &binaries[which];
     const bool slow = td_tensor_numel(x) + td_tensor_numel(y) > (b->tensors_only ? TD_PY_LONG_HEAVY : TD_PY_LONG);
-    if (TD_UNLIKELY(slow | td_py_calls_back))
+    if (TD_UNLIKELY(slow | td_py_heeds))
         return call_holding(b, x, y, slow);
     return td_py_wrap(b->direct(x, y));
 }
@@ -147,7 +147,7 @@ static PyObject *with_number(int which, PyObject *a, PyObject *b, bool left)
     } else {
         return slow(which, a, b);
     }
-    const bool as_written = TD_UNLIKELY(td_py_calls_back) && td_py_seen();
+    const bool as_written = TD_UNLIKELY(td_py_heeds & TD_PY_CALLS_BACK) && td_py_seen();
     td_tensor *wrapped = as_written ? td_wrapped_number(value) : td_wrapped_number_as(value, td_tensor_dtype(td_py_x(left ? a : b)));
     if (!wrapped)
         return td_py_raise();

@@ -100,7 +100,7 @@ static bool follows_strided(const td_op_info *info, const td_value *values)
     return !info->n_arguments || values[0].kind != TD_VALUE_TENSOR || td_tensor_layout(values[0].tensor) == TD_STRIDED;
 }
 
-bool td_py_calls_back;
+int td_py_heeds;
 static void keep(td_tensor *x) { td_tensor_retain(x); }
 /* Retain the tensors of the arguments, or release them. */
 static void hold(const td_op_info *info, const td_value *values, void (*change)(td_tensor *))
@@ -130,7 +130,7 @@ static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
         td_py_scratch_drop(s);
         return !made || (wants && td_py_require_grad(made) < 0) ? (td_tensor_release(made), NULL) : td_py_wrap(made);
     }
-    const bool slow = is_long(op, o, s), held = slow | td_py_calls_back;
+    const bool slow = is_long(op, o, s), held = slow | td_py_heeds;
     if (TD_UNLIKELY(held))
         hold(o->info, s->values, keep);
     TD_PY_WORK(slow, failed = td_op_call(o->op, s->values, results));

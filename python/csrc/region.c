@@ -4,14 +4,49 @@
 #include <tede/replay.h>
 #include <time.h>
 
+/* ---- threads: see Note [Other threads] in src/region/region.c */
+
+static void *take(void) { return (void *)(intptr_t)PyGILState_Ensure(); }
+static void give_back(void *taken) { PyGILState_Release((PyGILState_STATE)(intptr_t)taken); }
+static void *let_go(void) { return PyEval_SaveThread(); }
+static void take_again(void *state) { PyEval_RestoreThread(state); }
+
+bool td_py_may_release(bool is_long)
+{
+    if (TD_LIKELY(!(td_py_heeds & TD_PY_REGIONS)))
+        return is_long;
+    td_region_settle_others();
+    return is_long && !td_region_on();
+}
+
+static int begun;               /* regions, nested ones among them */
+
+static int begin_region(const td_region_options *options)
+{
+    if (td_region_begin_with(options))
+        return -1;
+    begun++;
+    td_py_heeds |= TD_PY_REGIONS;
+    return 0;
+}
+
+static int end_region(void)
+{
+    begun -= td_region_on();
+    const int status = td_region_end();
+    if (!begun)
+        td_py_heeds &= ~TD_PY_REGIONS;
+    return status;
+}
+
 static PyObject *begin(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    return td_region_begin() ? td_py_raise() : Py_NewRef(Py_None);
+    return begin_region(&(td_region_options){.size = sizeof(td_region_options)}) ? td_py_raise() : Py_NewRef(Py_None);
 }
 
 static PyObject *end(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    return td_region_end() ? td_py_raise() : Py_NewRef(Py_None);
+    return end_region() ? td_py_raise() : Py_NewRef(Py_None);
 }
 
 /* The pending error has the other one, which it gets, as its context. */
@@ -130,7 +165,7 @@ static PyObject *end_call(CompiledObject *self, PyObject *result, int (*end)(Com
     return NULL;
 }
 
-static int end_region(CompiledObject *Py_UNUSED(self)) { return td_region_end(); }
+static int end_of_call(CompiledObject *Py_UNUSED(self)) { return end_region(); }
 static int end_replay(CompiledObject *self) { return td_replay_end(self->replay); }
 
 static PyObject *call_in_region(CompiledObject *self, PyObject *const *args, size_t flags, PyObject *names)
@@ -138,9 +173,9 @@ static PyObject *call_in_region(CompiledObject *self, PyObject *const *args, siz
     td_region_options options = {.size = sizeof options, .tier = self->tier};
     if (self->compiler != Py_None && !(options.compiler = PyUnicode_AsUTF8(self->compiler)))
         return NULL;
-    if (td_region_begin_with(&options))
+    if (begin_region(&options))
         return td_py_raise();
-    return end_call(self, PyObject_Vectorcall(self->function, args, flags, names), end_region);
+    return end_call(self, PyObject_Vectorcall(self->function, args, flags, names), end_of_call);
 }
 
 static PyObject *call(PyObject *o, PyObject *const *args, size_t flags, PyObject *names)
@@ -306,5 +341,6 @@ static PyMethodDef methods[] = {
 
 int td_py_region_init(PyObject *module)
 {
+    td_region_set_lock(&(td_region_lock){take, give_back, let_go, take_again});
     return PyModule_AddType(module, &compiled_type) ? -1 : PyModule_AddFunctions(module, methods);
 }

@@ -39,7 +39,7 @@ static PyObject *push_hooks(PyObject *m, PyObject *args)
     if (PyTuple_GET_SIZE(args) != 2)
         return PyErr_Format(PyExc_TypeError, "_push_saved_hooks(pack, unpack)");
     Py_INCREF(args);
-    td_py_calls_back = true;
+    td_py_heeds |= TD_PY_CALLS_BACK;
     if (td_saved_hooks_push(&saved_hooks, args) < 0) {
         Py_DECREF(args);
         return td_py_raise();

@@ -173,6 +173,12 @@ static PyObject *nested(td_tensor *x, int dim, const char *p)
     return list;
 }
 
+int td_py_address(td_tensor *x, void **address)
+{
+    *address = td_tensor_data(x);
+    return *address || !td_tensor_numel(x) || td_tensor_device(x).type == TD_META ? 0 : (td_py_raise(), -1);
+}
+
 PyObject *td_py_tolist(td_tensor *x)
 {
     td_tensor *plain = NULL;
@@ -198,7 +204,8 @@ PyObject *td_py_tolist(td_tensor *x)
             return NULL;
         plain = x = here;
     }
-    PyObject *list = nested(x, 0, td_tensor_data(x));
+    void *data;
+    PyObject *list = td_py_address(x, &data) ? NULL : nested(x, 0, data);
     td_tensor_release(plain);
     return list;
 }

@@ -390,7 +390,9 @@ static int run_on_devices(td_task *task)
         return -1;
     for (uint32_t i = 0; i < n; i++)
         first[i] = td_task_pop(task);
-    int status = td_ready_run(task, first, n, ask_now_and_then);
+    td_left_region left;
+    int status = td_leave_region(&left) ? -1 : td_ready_run(task, first, n, ask_now_and_then);
+    td_return_to_region(&left);
     if (first != few)
         td_mem_free(first, n * sizeof *first);
     return status;
@@ -504,11 +506,17 @@ static void *relay_run(void *argument)
 static int pass_on_fresh_thread(const request *request)
 {
     relay r = {.request = request, .outer = td_task_now};
+    td_left_region left;
+    if (td_leave_region(&left))
+        return -1;
     td_modes_copy(&r.modes);
     pthread_t thread;
-    if (pthread_create(&thread, NULL, relay_run, &r) != 0)
+    const bool made = pthread_create(&thread, NULL, relay_run, &r) == 0;
+    if (made)
+        pthread_join(thread, NULL);
+    td_return_to_region(&left);
+    if (!made)
         return td_error(TD_E_RUNTIME, "backward: passes are nested %d deep, and no thread can be made for another", depth);
-    pthread_join(thread, NULL);
     return r.status == 0 ? 0 : td_error_attach(r.error);
 }
 

@@ -59,6 +59,8 @@ static int adam(td_optimizer *o, slot *s, td_tensor *grad, __typeof__(td__fused_
     if (!s->state[STEP] && !(s->state[STEP] = td_zeros(0, NULL, TD_F32, (td_device){TD_CPU, -1})))
         return -1;
     float *count = td_tensor_data(s->state[STEP]);
+    if (!count)
+        return -1;
     *count += 1;
     int status = fused(1, &s->parameter, 1, &grad, 1, &s->state[MEAN], 1, &s->state[SQUARE], p->amsgrad,
                        &s->state[LARGEST], 1, &s->state[STEP], p->lr, p->beta1, p->beta2, p->weight_decay, p->eps,

@@ -9,6 +9,7 @@
  *
  * So errors about arguments are raised where the call is, and there is one list of calls in the order of the program. */
 #include "region/region.h"
+#include <pthread.h>
 #include <stdlib.h>
 #include "base/once.h"
 #include "base/warn.h"
@@ -64,21 +65,109 @@ static void arena_free(td_arena *a)
     *a = (td_arena){0};
 }
 
+/* ---- other threads
+ *
+ * Note [Other threads]
+ * What a region has yet to compute may be of use to another thread, and what that one writes may still be read by the region's calls. Regions are
+ * no place for locks of their own: to record a call takes some tens of nanoseconds. A program whose threads hold one lock while they record
+ * (td_region_set_lock; Python's) has none of them in the midst of a call while another thread holds that lock, which can so compute
+ * what is recorded. It does before each call of its own (td_region_settle_others), so writes and reads keep the program's order. */
+
+static td_region_lock lock;
+static td_region *regions;
+static pthread_mutex_t regions_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void td_region_set_lock(const td_region_lock *of_program)
+{
+    lock = *of_program;
+    td_regions.let_go = lock.let_go, td_regions.take_again = lock.take_again;
+}
+
+static int refuse(void)
+{
+    return td_error(TD_E_RUNTIME, "a tensor that another thread's region computes can't be used here before the region has ended");
+}
+static int lost(void) { return td_error(TD_E_RUNTIME, "a tensor's elements were lost by an error in its region"); }
+
+static void enlist(td_region *r)
+{
+    pthread_mutex_lock(&regions_lock);
+    if ((r->next = regions))
+        regions->prev = r;
+    regions = r;
+    pthread_mutex_unlock(&regions_lock);
+}
+static void strike_off(td_region *r)
+{
+    pthread_mutex_lock(&regions_lock);
+    *(r->prev ? &r->prev->next : &regions) = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    pthread_mutex_unlock(&regions_lock);
+}
+
+static int flush(td_region *r);
+
+void td_region_settle_others(void)
+{
+    td_region *mine = region_now;
+    td_tensor *const *results_given = td_results_given;
+    if (mine && mine->flushing)
+        return;
+    pthread_mutex_lock(&regions_lock);
+    for (td_region *r = regions; r; r = r->next)
+        if (r != mine && !r->flushing && (r->n_calls | r->n_storages)) {
+            region_now = r, td_results_given = NULL;
+            if (r->n_calls)
+                COUNT(early_flushes, 1);
+            if (flush(r) && !r->error)
+                r->error = td_error_detach();
+        }
+    pthread_mutex_unlock(&regions_lock);
+    region_now = mine, td_results_given = results_given;
+}
+
+/* Have a storage's elements computed that isn't this thread's region's; one with memory has some already. The body of a loop, maybe a region's own,
+ * has what it reads, and who waits for its end may hold the lock. */
+static int settle_elsewhere(td_storage *s)
+{
+    if (!lock.take || td_in_parallel())
+        return s->flags & TD_STORAGE_LATE ? refuse() : 0;
+    void *taken = lock.take();
+    td_region_settle_others();
+    lock.give_back(taken);
+    return s->flags & TD_STORAGE_LATE ? lost() : 0;
+}
+
+/* The error of calls that another thread has done. */
+static int error_of(td_region *r)
+{
+    if (TD_LIKELY(!r->error))
+        return 0;
+    void *error = r->error;
+    r->error = NULL;
+    return td_error_attach(error);
+}
+
 /* ---- late tensors */
 
 static int join(td_tensor *x)
 {
-    td_region *r = region_now;
-    td_storage *s = x->storage;
-    if (!r)
-        return td_error(TD_E_RUNTIME, "a tensor that another thread's region computes can't be used here before the region has ended");
-    td_late_storage *late = s->context;
-    td_late_head *head = td_arena_new(&r->arena, sizeof *head);
-    if (!head)
-        return -1;
-    *head = (td_late_head){td_tensor_retain(x), late->heads};
-    late->heads = head;
-    return 0;
+    td_late_storage *late = x->storage->context;
+    if (!late)
+        return lost();
+    const bool elsewhere = late->region != region_now;
+    if (elsewhere && !lock.take)
+        return refuse();
+    void *taken = elsewhere ? lock.take() : NULL;
+    td_late_head *head = td_arena_new(&late->region->arena, sizeof *head);
+    if (head) {
+        *head = (td_late_head){td_tensor_retain(x), late->heads};
+        late->heads = head;
+    }
+    if (elsewhere)
+        lock.give_back(taken);
+    return head ? 0 : -1;
 }
 
 /* A result without memory; its sizes are checked as those of a tensor that is made now. */
@@ -119,7 +208,7 @@ static td_tensor *make(int ndim, const int64_t *sizes, const int64_t *strides, t
     s->flags = TD_STORAGE_LATE;
     s->data = address;
     s->context = late;
-    *late = (td_late_storage){.s = s};
+    *late = (td_late_storage){.s = s, .region = r};
     x->storage = s, x->data = address;
     for (int d = 0; d < ndim; d++)
         x->sizes[d] = sizes[d], x->strides[d] = strides[d];
@@ -185,11 +274,24 @@ static void release_operands(td_late_call *c)
         td_tensor_release(c->in[i]);
 }
 
+/* An operand is this region's or has memory, and is in the set of those then. */
+static int note(td_tensor *x)
+{
+    if (td_is_late(x)) {
+        const td_late_storage *late = x->storage->context;
+        if (TD_LIKELY(late && late->region == region_now))
+            return 0;
+        if (settle_elsewhere(x->storage))
+            return -1;
+    }
+    return td_noted_add(&region_now->noted, x->storage);
+}
+
 /* The call is in the list: what was there before the region is awaited from now on. */
 static int recorded(td_late_call *c)
 {
     for (int i = 0; i < c->n_in + c->n_out; i++)
-        if (c->in[i] != TD_NONE && !td_is_late(c->in[i]) && td_noted_add(&region_now->noted, c->in[i]->storage)) {
+        if (c->in[i] != TD_NONE && note(c->in[i])) {
             release_operands(c);
             return -1;
         }
@@ -371,8 +473,8 @@ static bool may_record(const td_op *op, const td_value *arguments)
     return true;
 }
 
-/* Another thread's late tensors can't be used. */
-static int refuse_late(int n, td_tensor *const *tensors)
+/* What another thread's region computes. */
+static int settle_each(int n, td_tensor *const *tensors)
 {
     for (int i = 0; i < n; i++)
         if (td_settle(tensors[i]))
@@ -419,7 +521,7 @@ static int record_other(const td_op *op, td_keyset keys, const td_value *argumen
     for (int i = 0; i < n; i++)
         awaited |= td_is_awaited(tensors[i]);
     /* A call that neither reads what is awaited nor writes what late calls have leaves those late. */
-    if ((awaited || writes(op, arguments)) && (region_now ? settle(NULL) : refuse_late(n, tensors)))
+    if ((awaited || writes(op, arguments)) && (region_now ? settle(NULL) : settle_each(n, tensors)))
         return -1;
     const td_keyset exclude = td_pause_region();
     const td_kernel kernel = td_pick(op, &keys);        /* whoever called this one counts what it writes */
@@ -464,20 +566,20 @@ static int flush(td_region *r)
 static int settle(td_storage *s)
 {
     td_region *r = region_now;
-    if (!r)         /* what is there can be read, before or after another thread writes it */
-        return s && s->flags & TD_STORAGE_LATE ? td_error(TD_E_RUNTIME, "a tensor that another thread's region computes can't be read here before the region has ended") : 0;
+    if (!r)
+        return s ? settle_elsewhere(s) : 0;
     if (r->flushing)
         return 0;
     if (r->n_calls)
         COUNT(early_flushes, 1);
-    if (flush(r))
+    if (flush(r) || error_of(r))
         return -1;
-    return s && s->flags & TD_STORAGE_LATE ? td_error(TD_E_RUNTIME, "a tensor's elements were lost by an error in its region") : 0;
+    return s && s->flags & TD_STORAGE_LATE ? settle_elsewhere(s) : 0;
 }
 
 static int set_up(void)
 {
-    td_regions = (td_late_functions){settle, join, record_pointwise, make, record_copy, record_work, noted};
+    td_regions = (td_late_functions){settle, join, record_pointwise, make, record_copy, record_work, noted, lock.let_go, lock.take_again};
     for (int key = TD_KEY_DENSE; key < TD_KEY_AROUND; key++)
         if (td_register_fallback(key, TD_LATE, record_other, NULL))
             return -1;
@@ -519,6 +621,7 @@ int td_region_begin_with(const td_region_options *options)
         return td_error(TD_E_MEMORY, "no memory for a compiler's name");
     }
     region_now = r;
+    enlist(r);
     td_masks_now.include |= TD_KEYSET(TD_LATE);
     __atomic_add_fetch(&td_region_threads, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&td_isa_now, TD_ISAS, __ATOMIC_RELAXED);
@@ -532,7 +635,8 @@ int td_region_end(void)
         return td_error(TD_E_RUNTIME, "td_region_end: this thread is in no region");
     if (--r->depth)
         return 0;
-    const int status = flush(r);
+    const int status = flush(r) | error_of(r);
+    strike_off(r);
     td_masks_now.include &= ~TD_KEYSET(TD_LATE);
     __atomic_sub_fetch(&td_region_threads, 1, __ATOMIC_RELAXED);
     COUNT(regions, 1);

@@ -28,6 +28,7 @@ typedef struct td_late_head {
 /* What a late storage's `context` is until it has memory. */
 typedef struct td_late_storage {
     td_storage   *s;
+    struct td_region *region;
     struct td_late_storage *next;       /* of those with the same last use */
     td_late_head *heads;
     bool          held, needed;         /* from outside of the region; by that or by a call that isn't dropped */
@@ -69,6 +70,8 @@ typedef struct td_region {
     bool          flushing, unsettled;  /* unsettled: a group's plan was new, being compiled or measured */
     int           tier;
     char         *compiler;             /* its name, or NULL */
+    void         *error;                /* of calls that another thread has done; NULL */
+    struct td_region *next, *prev;      /* all regions */
 } td_region;
 
 /* Memory until the flush ends. */

@@ -21,6 +21,26 @@ bool td_operands_wait(const td_tensor *out, int n, td_tensor *const *operands)
     return worth;
 }
 
+int td_leave_region(td_left_region *l)
+{
+    *l = (td_left_region){0};
+    if (TD_LIKELY(!td_in_region()))
+        return 0;
+    if (td_regions.settle(NULL))
+        return -1;
+    *l = (td_left_region){.left = true, .exclude = td_pause_region(), .lock = td_regions.let_go ? td_regions.let_go() : NULL};
+    return 0;
+}
+
+void td_return_to_region(const td_left_region *l)
+{
+    if (TD_LIKELY(!l->left))
+        return;
+    if (td_regions.take_again)
+        td_regions.take_again(l->lock);
+    td_masks_now.exclude = l->exclude;
+}
+
 /* Addresses are given out in turn, so that two late storages don't seem to overlap. */
 static struct { char *begin; size_t size, next; } range;
 static td_once range_once;

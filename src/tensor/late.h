@@ -7,7 +7,7 @@
  * gets memory, and the tensors over it, which the region lists, are moved there and lose the key.
  *
  * A call that writes into memory that is there is recorded, too: the storage has a flag, and whoever reads tensors over it knows by that
- * (td_is_awaited).  Its tensors keep their keys: other threads see them as they were, as they would if the call came a little later.
+ * (td_is_awaited).
  *
  * Whoever reads elements without a call of the dispatcher (the value of a tensor, its address, its text) asks for them first: td_settle. */
 #ifndef TD_TENSOR_LATE_H
@@ -35,6 +35,8 @@ typedef struct td_late_functions {
     int (*copy)(td_tensor *dst, td_tensor *src);        /* of which td_may_wait_for is true */
     int (*work)(const td_late_work *w, td_tensor *const *tensors);
     bool (*noted)(const td_storage *s);                 /* whether a recorded call of this thread reads or writes it; not of late storages */
+    void *(*let_go)(void);                              /* of td_region_lock; or NULL */
+    void  (*take_again)(void *let_go);
 } td_late_functions;
 extern td_late_functions td_regions;
 /* How many threads are in a region: loops are looked up each time while it isn't zero. */
@@ -75,6 +77,11 @@ static inline td_keyset td_pause_region(void)
     td_masks_now.exclude |= TD_KEYSET(TD_LATE);
     return exclude;
 }
+/* Other threads are to work for this one, which waits for them: what is recorded is computed, the calls from here on are computed at once, and the
+ * program's lock is let go. */
+typedef struct td_left_region { bool left; td_keyset exclude; void *lock; } td_left_region;
+int  td_leave_region(td_left_region *l);
+void td_return_to_region(const td_left_region *l);
 /* x has just been made over its storage, with the keys of what it was made of. */
 static inline td_tensor *td_late_joined(td_tensor *x)
 {
