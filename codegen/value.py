@@ -4,7 +4,7 @@
 
 Literals and scalar parameters have the compute dtype.  where(c, a, b) computes both arms and picks one.  Each step
 becomes a named constant, so that the generated loop reads like the formula and steps in a debugger.  Functions are the
-inlines of src/kernels/cpu/maths*.h, found by name: exp -> td_exp_f32.
+inlines of src/kernels/cpu/math/maths*.h, found by name: exp -> td_exp_f32.
 
 Note [Compute dtypes]
 A formula is compiled for float32, float64, their complex counterparts, int32, int64 and uint64 as far as the entry
@@ -59,7 +59,7 @@ BUILTIN = {('abs', 'f32'): '__builtin_fabsf', ('abs', 'f64'): '__builtin_fabs',
            ('real', 'c64'): '__builtin_crealf', ('real', 'c128'): '__builtin_creal',
            ('imag', 'c64'): '__builtin_cimagf', ('imag', 'c128'): '__builtin_cimag',
            ('conj', 'c64'): '__builtin_conjf', ('conj', 'c128'): '__builtin_conj'}
-# Functions that are faster, or only vectorise, for a whole run (maths.h).  Those of ALONE are not worth storing what
+# Functions that are faster, or only vectorise, for a whole run (loops/runs.h).  Those of ALONE are not worth storing what
 # they take and give: they are called so when they are the formula.
 _DIVISION, _ANGLE = {'fmod', 'remainder', 'floor_div'}, {'sin', 'cos', 'tan'}
 RUNS = {'f32': _DIVISION | _ANGLE | {'erf', 'tanh', 'sigmoid', 'exp', 'sqrt'}, 'f64': _DIVISION | _ANGLE}
@@ -77,6 +77,131 @@ COMPARE = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>=', ast.Eq: '==',
 
 class FormulaError(Exception):
     pass
+
+
+class _Steps:
+    """A formula in one compute dtype, a named constant for each step: `lines` of (name, type, code), and `cuts` between them. Methods return
+    what stands for a value and its kind: 'f'loat, 'i'nteger, 'c'omplex, 'r'eal beside complex, 'b'oolean."""
+
+    def __init__(self, formula, compute):
+        self.of, self.compute = formula, compute
+        self.ctype, self.kind, self.real = COMPUTE[compute]
+        self.boolean = self.ctype if compute in NARROW else 'int'
+        self.runs = RUNS.get(compute, set())
+        self.lines, self.cuts = [], []
+
+    def type_of(self, k):
+        return {'b': self.boolean, 'r': COMPUTE[self.real][0]}.get(k, self.ctype)
+
+    def let(self, code, k):
+        name = f't{len(self.lines) + 1}'
+        self.lines.append((name, self.type_of(k), code))
+        return name, k
+
+    def cut(self, function, arguments):
+        """See Note [Runs within loops]."""
+        block = f'block{len(self.lines) + 1}'
+        self.cuts.append((len(self.lines), block, f'TD_RUN({function}, {self.compute})', arguments))
+        return self.let(f'{block}[i - start]', 'f')
+
+    def number(self, value):
+        if self.kind == 'i':
+            if isinstance(value, float):
+                if value != int(value):
+                    raise FormulaError(f'{self.of.where}: {value} in a formula for integers')
+                value = int(value)
+            return f'({self.ctype}){value}', 'i'
+        text = repr(float(value)) if value == value and abs(value) != float('inf') else None
+        if text is None:
+            text = '__builtin_nanf("")' if value != value else ('-' if value < 0 else '') + '__builtin_inff()'
+            return f'({COMPUTE[self.real][0]}){text}', 'r' if self.kind == 'c' else 'f'
+        return text + ('f' if COMPUTE[self.real][0] == 'float' else ''), 'r' if self.kind == 'c' else 'f'
+
+    def suffix(self, *kinds):
+        """Which inline: the complex one if an argument is complex, else the real one."""
+        if self.kind == 'c':
+            return self.compute if 'c' in kinds else self.real
+        return self.compute
+
+    def visit(self, node):
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, bool):
+                return str(int(node.value)), 'b'
+            return self.number(node.value)
+        if isinstance(node, ast.Name):
+            if node.id in self.of.masks:
+                return f'x_{node.id}', 'b'
+            if node.id in self.of.operands or node.id in self.of.parameters:
+                return f'x_{node.id}', self.kind
+            if node.id in CONSTANTS:
+                return self.number(CONSTANTS[node.id])
+            if node.id == 'INF':
+                return self.number(float('inf'))
+            if node.id == 'NAN':
+                return self.number(float('nan'))
+            raise FormulaError(f'{self.of.where}: unknown name {node.id!r} in {self.of.text!r}')
+        if isinstance(node, ast.UnaryOp):
+            code, k = self.visit(node.operand)
+            if isinstance(node.op, ast.Not):
+                return self.let(f'!{code}', 'b')
+            if isinstance(node.op, ast.Invert):
+                return self.let(f'~{code}', k)
+            return self.let(f'-{code}', 'i' if k == 'b' and self.kind == 'i' else k)
+        if isinstance(node, ast.BoolOp):
+            parts = [self.visit(v)[0] for v in node.values]
+            return self.let((' & ' if isinstance(node.op, ast.And) else ' | ').join(f'({p} != 0)' for p in parts), 'b')
+        if isinstance(node, ast.Compare):
+            if len(node.ops) != 1:
+                raise FormulaError(f'{self.of.where}: chained comparison in {self.of.text!r}')
+            (a, _), (b, _) = self.visit(node.left), self.visit(node.comparators[0])
+            return self.let(f'{a} {COMPARE[type(node.ops[0])]} {b}', 'b')
+        if isinstance(node, ast.BinOp):
+            (a, ka), (b, kb) = self.visit(node.left), self.visit(node.right)
+            return self.binary(type(node.op), a, ka, b, kb)
+        if isinstance(node, ast.Call):
+            return self.call(node.func.id, [self.visit(a) for a in node.args])
+        raise FormulaError(f'{self.of.where}: {ast.dump(node)} is not in the value language')
+
+    def binary(self, op, a, ka, b, kb):
+        k = ('c' if 'c' in (ka, kb) else 'r') if self.kind == 'c' else self.kind
+        if ka == kb == 'b' and op in (ast.BitAnd, ast.BitOr, ast.BitXor):
+            k = 'b'
+        plain = {ast.Add: '+', ast.Sub: '-', ast.Mult: '*', ast.BitAnd: '&', ast.BitOr: '|', ast.BitXor: '^'}
+        if op in plain and not (k == 'c' and op is ast.Mult and ka == kb == 'c'):
+            return self.let(f'{a} {plain[op]} {b}', k)
+        if op is ast.Div and (k in ('f', 'r') or k == 'c' and kb == 'r'):
+            return self.let(f'{a} / {b}', k)
+        names = {ast.Mult: 'mul', ast.Div: 'div', ast.FloorDiv: 'floor_div', ast.Mod: 'remainder', ast.Pow: 'pow',
+                 ast.LShift: 'shl', ast.RShift: 'shr'}
+        if op not in names or op is ast.Div and self.kind == 'i':
+            raise FormulaError(f'{self.of.where}: {op.__name__} is not for {self.compute}')
+        if names[op] in self.runs - ALONE:
+            return self.cut(names[op], [a, b])
+        return self.let(f'td_{names[op]}_{self.suffix(ka, kb)}({a}, {b})', k)
+
+    def call(self, function, arguments):
+        codes, kinds = [a for a, _ in arguments], [k for _, k in arguments]
+        if function == 'where':
+            k = next((k for k in ('c', 'f', 'i', 'r') if k in kinds[1:]), 'b')
+            return self.let(f'{codes[0]} ? {codes[1]} : {codes[2]}', k)
+        if function == 'fma':     # spelled out: one rounding where the processor has the instruction
+            return self.let(f'TD_FMA_{self.suffix(*kinds).upper()}({", ".join(codes)})', self.kind)
+        if function == 'truth':
+            return self.let(f'{codes[0]} != 0', 'b')
+        if function == 'number':   # a boolean as a number
+            return self.let(f'({self.type_of(self.kind)}){codes[0]}', self.kind)
+        if function == 'complex':
+            return self.let(f'TD_COMPLEX_{self.compute.upper()}({", ".join(codes)})', 'c')
+        which = self.suffix(*kinds)
+        k = 'b' if function in PREDICATES else kinds[0]
+        if 'c' in kinds:
+            k = 'r' if function in REAL_RESULT else 'b' if function in PREDICATES else 'c'
+        elif function in ('conj', 'real'):
+            return arguments[0]
+        if function in self.runs - ALONE:
+            return self.cut(function, codes)
+        target = BUILTIN.get((function, which), f'td_{function}_{which}')
+        return self.let(f'{target}({", ".join(codes)})', k)
 
 
 class Formula:
@@ -102,127 +227,9 @@ class Formula:
         own_halves: see Note [Halves of their own]."""
         half, booleans = compute if compute in ('bf16', 'f16') and not own_halves else None, compute == 'b8'
         compute = 'f32' if half else 'u8' if booleans else compute
-        ctype, kind, real = COMPUTE[compute]
-        lines, cuts, used = [], [], {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
-        counter, runs = 0, RUNS.get(compute, set())
-
-        narrow = compute in NARROW
-        boolean = ctype if narrow else 'int'
-
-        def type_of(k):
-            return {'b': boolean, 'r': COMPUTE[real][0]}.get(k, ctype)
-
-        def let(code, k):
-            nonlocal counter
-            counter += 1
-            lines.append((f't{counter}', type_of(k), code))
-            return f't{counter}', k
-
-        def cut(function, arguments):
-            """See Note [Runs within loops]."""
-            cuts.append((len(lines), f'block{counter + 1}', f'TD_RUN({function}, {compute})', arguments))
-            return let(f'block{counter + 1}[i - start]', 'f')
-
-        def number(value):
-            if kind == 'i':
-                if isinstance(value, float):
-                    if value != int(value):
-                        raise FormulaError(f'{self.where}: {value} in a formula for integers')
-                    value = int(value)
-                return f'({ctype}){value}', 'i'
-            text = repr(float(value)) if value == value and abs(value) != float('inf') else None
-            if text is None:
-                text = '__builtin_nanf("")' if value != value else ('-' if value < 0 else '') + '__builtin_inff()'
-                return f'({COMPUTE[real][0]}){text}', 'r' if kind == 'c' else 'f'
-            return text + ('f' if COMPUTE[real][0] == 'float' else ''), 'r' if kind == 'c' else 'f'
-
-        def suffix(*kinds):
-            """Which inline: the complex one if an argument is complex, else the real one."""
-            if kind == 'c':
-                return compute if 'c' in kinds else real
-            return compute
-
-        def visit(node):
-            if isinstance(node, ast.Constant):
-                if isinstance(node.value, bool):
-                    return str(int(node.value)), 'b'
-                return number(node.value)
-            if isinstance(node, ast.Name):
-                if node.id in self.masks:
-                    return f'x_{node.id}', 'b'
-                if node.id in self.operands or node.id in self.parameters:
-                    return f'x_{node.id}', kind
-                if node.id in CONSTANTS:
-                    return number(CONSTANTS[node.id])
-                if node.id == 'INF':
-                    return number(float('inf'))
-                if node.id == 'NAN':
-                    return number(float('nan'))
-                raise FormulaError(f'{self.where}: unknown name {node.id!r} in {self.text!r}')
-            if isinstance(node, ast.UnaryOp):
-                code, k = visit(node.operand)
-                if isinstance(node.op, ast.Not):
-                    return let(f'!{code}', 'b')
-                if isinstance(node.op, ast.Invert):
-                    return let(f'~{code}', k)
-                return let(f'-{code}', 'i' if k == 'b' and kind == 'i' else k)
-            if isinstance(node, ast.BoolOp):
-                parts = [visit(v)[0] for v in node.values]
-                return let((' & ' if isinstance(node.op, ast.And) else ' | ').join(f'({p} != 0)' for p in parts), 'b')
-            if isinstance(node, ast.Compare):
-                if len(node.ops) != 1:
-                    raise FormulaError(f'{self.where}: chained comparison in {self.text!r}')
-                (a, _), (b, _) = visit(node.left), visit(node.comparators[0])
-                return let(f'{a} {COMPARE[type(node.ops[0])]} {b}', 'b')
-            if isinstance(node, ast.BinOp):
-                (a, ka), (b, kb) = visit(node.left), visit(node.right)
-                return binary(type(node.op), a, ka, b, kb)
-            if isinstance(node, ast.Call):
-                return call(node.func.id, [visit(a) for a in node.args])
-            raise FormulaError(f'{self.where}: {ast.dump(node)} is not in the value language')
-
-        def binary(op, a, ka, b, kb):
-            k = ('c' if 'c' in (ka, kb) else 'r') if kind == 'c' else kind
-            if ka == kb == 'b' and op in (ast.BitAnd, ast.BitOr, ast.BitXor):
-                k = 'b'
-            plain = {ast.Add: '+', ast.Sub: '-', ast.Mult: '*', ast.BitAnd: '&', ast.BitOr: '|', ast.BitXor: '^'}
-            if op in plain and not (k == 'c' and op is ast.Mult and ka == kb == 'c'):
-                return let(f'{a} {plain[op]} {b}', k)
-            if op is ast.Div and (k in ('f', 'r') or k == 'c' and kb == 'r'):
-                return let(f'{a} / {b}', k)
-            names = {ast.Mult: 'mul', ast.Div: 'div', ast.FloorDiv: 'floor_div', ast.Mod: 'remainder', ast.Pow: 'pow',
-                     ast.LShift: 'shl', ast.RShift: 'shr'}
-            if op not in names or op is ast.Div and kind == 'i':
-                raise FormulaError(f'{self.where}: {op.__name__} is not for {compute}')
-            if names[op] in runs - ALONE:
-                return cut(names[op], [a, b])
-            return let(f'td_{names[op]}_{suffix(ka, kb)}({a}, {b})', k)
-
-        def call(function, arguments):
-            codes, kinds = [a for a, _ in arguments], [k for _, k in arguments]
-            if function == 'where':
-                k = next((k for k in ('c', 'f', 'i', 'r') if k in kinds[1:]), 'b')
-                return let(f'{codes[0]} ? {codes[1]} : {codes[2]}', k)
-            if function == 'fma':     # spelled out: one rounding where the processor has the instruction
-                return let(f'TD_FMA_{suffix(*kinds).upper()}({", ".join(codes)})', kind)
-            if function == 'truth':
-                return let(f'{codes[0]} != 0', 'b')
-            if function == 'number':   # a boolean as a number
-                return let(f'({type_of(kind)}){codes[0]}', kind)
-            if function == 'complex':
-                return let(f'TD_COMPLEX_{compute.upper()}({", ".join(codes)})', 'c')
-            which = suffix(*kinds)
-            k = 'b' if function in PREDICATES else kinds[0]
-            if 'c' in kinds:
-                k = 'r' if function in REAL_RESULT else 'b' if function in PREDICATES else 'c'
-            elif function in ('conj', 'real'):
-                return arguments[0]
-            if function in runs - ALONE:
-                return cut(function, codes)
-            target = BUILTIN.get((function, which), f'td_{function}_{which}')
-            return let(f'{target}({", ".join(codes)})', k)
-
-        code, k = visit(self.tree)
+        steps, used = _Steps(self, compute), {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        code, k = steps.visit(self.tree)
+        lines, cuts, ctype, real = steps.lines, steps.cuts, steps.ctype, steps.real
         out_type = {'bool': 'uint8_t', 'real': COMPUTE[real][0]}.get(out, ctype)
         if out == 'bool' and k != 'b':
             code = f'{code} != 0'
@@ -231,7 +238,7 @@ class Formula:
             most, known, write = (MOST_STEPS, PLAIN, self._pairs) if half == 'bf16' else (HALF_STEPS, HALF_PLAIN, self._halves)
             plain = not cuts and 0 < len(lines) <= most and called <= known
             return write(name, out, used, lines, code) if plain else None
-        if narrow:
+        if compute in NARROW:
             called = set(re.findall(r'\b(td_\w+)\(', ' '.join(line for *_, line in lines)))
             if len(lines) > NARROW_STEPS or not called <= NARROW_PLAIN:
                 return None
@@ -248,9 +255,9 @@ class Formula:
                 body.append(f'    const {ctype} x_{parameter} = td_scalar_{compute}((const td_scalar *)params + {i});')
         if not used & set(self.parameters):
             body.append('    (void)params;')
-        inputs = [(f'x_{o}', boolean if o in self.masks else ctype, f'{o}[i] != 0' if booleans else f'{o}[i]') for o in self.operands
+        inputs = [(f'x_{o}', steps.boolean if o in self.masks else ctype, f'{o}[i] != 0' if booleans else f'{o}[i]') for o in self.operands
                   if o in used and o != single]
-        whole = self._whole(runs) if out == 'same' else None
+        whole = self._whole(steps.runs) if out == 'same' else None
         if whole:
             return '\n'.join([*body, f'    TD_RUN({whole[0]}, {compute})({", ".join(whole[1])}, out, count);', '}', ''])
 
