@@ -22,22 +22,14 @@ JOBS = ROOT / 'tools' / 'libraries'
 PAGE = ROOT / 'docs' / 'libraries.md'
 TORCH = 'torch==2.13.0'
 NUMBER = re.compile(r'[-+]?(?:nan|inf|\d+\.?\d*(?:e[-+]?\d+)?)\b', re.IGNORECASE)
-# What PyPI has of torchvision is built for CUDA: beside PyTorch for the CPU its compiled part can't be loaded, and two names are
-# missed. Nothing that a job calls is in it.
-ON_TORCH = """import torch, runpy, sys
-for name in 'nms', 'qnms':
-    torch.library.define(f'torchvision::{name}', '(Tensor dets, Tensor scores, float iou_threshold) -> Tensor')
-sys.argv.pop(0)
-runpy.run_path(sys.argv[0], run_name='__main__')"""
 HEAD = '''# Libraries
 
 Written by `tools/try_libraries.py --write`: each row is a program of `tools/libraries/` that trains or runs a small random model by the
 library, unmodified, once on PyTorch 2.13 and once on tede (`python -m tede.as_torch`), with one thread. *Same* means that all it printed
 agrees, numbers to the tolerance that the program names (2e-4 unless said).
 
-What doesn't run: torchaudio 2.11, and speechbrain with it, loads a compiled part that is linked with PyTorch's own library (without that
-file both run); torchao 0.18 imports PyTorch's compiler (`torch._inductor`). The compiled operators of torchvision (`nms`, `roi_align`, ...)
-are missing.
+What doesn't run: torchao 0.18 imports PyTorch's compiler (`torch._inductor`). The compiled operators of torchvision (`nms`, `roi_align`,
+...) and torchaudio (`rnnt_loss`, ...) are tede's own, and are compared with the originals; torchvision's readers of image files are missing.
 
 | library | version | what ran | figures |
 |---|---|---|---|
@@ -73,16 +65,47 @@ def pip(python, *packages):
     subprocess.run([python, '-m', 'pip', 'install', '-q', *packages], check=True)
 
 
+def lacking(python, package):
+    """Whether NAME or NAME==VERSION isn't installed."""
+    name, _, wanted = package.partition('==')
+    found = version(python, name)
+    return found is None or (wanted and found != wanted)
+
+
 def version(python, package):
     code = f'import importlib.metadata as m; print(m.version({package!r}))'
     done = subprocess.run([python, '-c', code], capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def run(python, job, *before, seconds):
+def without_cuda(python):
+    """A folder with what the compiled parts of torchvision and torchaudio are linked with, since PyPI has them built for CUDA, and PyTorch for
+    the CPU lacks: libraries whose functions return 0, and which nothing on the CPU calls. Empty where nothing is lacking."""
+    site = next((python.parent.parent / 'lib').glob('python3*/site-packages'))
+    folder, libraries = python.parent.parent / 'without-cuda', site / 'torch' / 'lib'
+    folder.mkdir(exist_ok=True)
+    parts = [*site.glob('torchvision/_C.so'), *site.glob('torchaudio/lib/*.so')]
+    if (libraries / 'libtorch_cuda.so').exists() or not parts:
+        return folder
+
+    def symbols(kind, files):
+        lines = subprocess.run(['nm', '-D', kind, *files], check=True, capture_output=True, text=True).stdout.splitlines()
+        return {line.split()[-1] for line in lines if len(line.split()) > 1 and line.split()[-2] != 'w'}
+    lacking = symbols('--undefined-only', parts) - symbols('--defined-only', libraries.glob('libtorch*.so')) - symbols('--defined-only', libraries.glob('libc10.so'))
+    runtime = {name.partition('@')[0] for name in lacking if '@libcudart' in name}
+    plain = {name for name in lacking if '@' not in name}
+    for library, names in ('libcudart.so.13', runtime), ('libtorch_cuda.so', plain), ('libc10_cuda.so', ()):
+        source, script = folder / 'source.c', folder / 'script'
+        source.write_text('\n'.join(f'void *{name}(void) {{ return 0; }}' for name in sorted(names)))
+        script.write_text(f'{library} {{ global: *; }};' if names is runtime else '{ global: *; };')
+        subprocess.run(['cc', '-w', '-shared', '-fPIC', source, f'-Wl,-soname,{library}', f'-Wl,--version-script={script}', '-o', folder / library], check=True)
+    return folder
+
+
+def run(python, job, *before, seconds, **more):
     """(lines, last lines of the errors, seconds) of a job in a process of its own."""
     settings = dict(os.environ, OMP_NUM_THREADS='1', MKL_NUM_THREADS='1', CUDA_VISIBLE_DEVICES='', HF_HUB_OFFLINE='1', PYTHONWARNINGS='ignore',
-                    TQDM_DISABLE='1', PYTHONHASHSEED='0')
+                    TQDM_DISABLE='1', PYTHONHASHSEED='0', **more)
     began = time.monotonic()
     try:
         done = subprocess.run([python, *before, job.path], capture_output=True, text=True, env=settings, timeout=seconds)
@@ -110,10 +133,10 @@ def difference(ours, theirs, tolerance):
 
 def tried(python, job, seconds, install):
     """A row of the table, whether all is well, and the seconds of both processes."""
-    missing = [name for name in job.packages if version(python, name) is None]
+    missing = [name for name in job.packages if lacking(python, name)]
     if missing and install:
         pip(python, TORCH, *missing)
-    theirs, trouble, their_time = run(python, job, '-c', ON_TORCH, seconds=seconds)
+    theirs, trouble, their_time = run(python, job, seconds=seconds, LD_LIBRARY_PATH=str(without_cuda(python)))
     if theirs is None:
         return row(python, job, f'PyTorch: {trouble}'), False, (their_time,)
     ours, trouble, our_time = run(python, job, '-m', 'tede.as_torch', seconds=seconds)
@@ -124,7 +147,8 @@ def tried(python, job, seconds, install):
 
 
 def row(python, job, words):
-    return f'| {job.name} | {version(python, job.packages[0])} | {job.title} | {words.replace("|", "/")[:200]} |'
+    package = job.packages[0].partition('==')[0]
+    return f'| {job.name} | {version(python, package)} | {job.title} | {words.replace("|", "/")[:200]} |'
 
 
 def write(rows):

@@ -2,9 +2,10 @@
 
 tede has other keys, and few of these names stand for one.
 """
+import contextlib
 from enum import IntEnum
 
-from tede import _C
+from tede import _C, amp
 
 _NAMES = ("Undefined Dense BackendSelect Python Fake FuncTorchDynamicLayerBackMode Functionalize Named Conjugate Negative ZeroTensor "
           "ADInplaceOrView AutogradOther AutogradFunctionality AutogradNestedTensor Tracer AutocastCPU AutocastMTIA AutocastMAIA "
@@ -51,22 +52,30 @@ class DispatchKeySet:
         return key in self._keys
 
 
+# Whose operands an Autocast key casts: None where no call has the key, since there are no such devices.
+_AUTOCAST = {"AutocastCPU": "cpu", "AutocastCUDA": "cuda",
+             **dict.fromkeys(("AutocastXPU", "AutocastMTIA", "AutocastIPU", "AutocastHPU", "AutocastXLA", "AutocastMPS"))}
+_PASSED = ("ADInplaceOrView", "Functionalize", *_AUTOCAST)
+
+
 class ExcludeDispatchKeyGuard:
-    """Within it calls pass by the keys of a set: Autograd, of those that there are here. ADInplaceOrView may be named; what it does in
-    PyTorch, stubs do here, and no call has the key. So may Functionalize: a level that is entered within takes calls in PyTorch, too."""
+    """Within it calls pass by the keys of a set: Autograd and Autocast, of those that there are here. ADInplaceOrView may be named; what it
+    does in PyTorch, stubs do here, and no call has the key. So may Functionalize: a level that is entered within takes calls in PyTorch, too."""
 
     def __init__(self, keys):
-        wanted = keys._keys if isinstance(keys, DispatchKeySet) else {keys}
-        other = [key.name for key in sorted(wanted) if key not in (DispatchKey.ADInplaceOrView, DispatchKey.Functionalize) and not key.name.startswith("Autograd")]
-        if other:
+        wanted = {key.name for key in (keys._keys if isinstance(keys, DispatchKeySet) else {keys})}
+        self._autograd = {name for name in wanted if name.startswith("Autograd")}
+        if other := sorted(wanted.difference(_PASSED, self._autograd)):
             raise NotImplementedError(f"torch._C._ExcludeDispatchKeyGuard: {', '.join(other)}: PyTorch's dispatch keys don't exist here")
-        self._autograd = any(key.name.startswith("Autograd") for key in wanted)
+        self._devices = [_AUTOCAST[name] for name in wanted.intersection(_AUTOCAST) if _AUTOCAST[name]]
 
     def __enter__(self):
+        self._stack = contextlib.ExitStack()
         if self._autograd:
-            self._before = _C._set_below_autograd(True)
+            self._stack.callback(_C._set_below_autograd, _C._set_below_autograd(True))
+        for device in self._devices:
+            self._stack.enter_context(amp.autocast(device, enabled=False))
         return self
 
     def __exit__(self, *exception):
-        if self._autograd:
-            _C._set_below_autograd(self._before)
+        self._stack.close()

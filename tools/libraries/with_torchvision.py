@@ -1,5 +1,5 @@
-"""ResNet, MobileNet, segmentation and transforms; what needs no compiled operator.
-pip: torchvision
+"""ResNet, MobileNet, segmentation and transforms.
+pip: torchvision==0.28.0
 tolerance: 1e-3"""
 import torch
 import torchvision as tv
