@@ -659,6 +659,7 @@ class Pair:
                     self.counted[name] = a, b
                 if a != b and (kind not in MINOR or kind in LOOKED_FOR):
                     raise Difference(kind, f'{name}: {a} / {b}' + ' of nothing' * (kind == 'strides' and not theirs.numel())
+                                     + ' in dimensions of size 1' * (kind == 'strides' and theirs.numel() and alike(theirs.shape, a, b))
                                      + ' of integers' * (kind == 'requires_grad' and not (theirs.is_floating_point() or theirs.is_complex())))
             leaf = fact(FACTS['is_leaf'], theirs)
             if leaf not in (True, False):
@@ -678,8 +679,10 @@ class Pair:
                     raise Difference('grad', f'{name}.grad: {brief(mine)} / {brief(yours)}')
                 if mine is not None:
                     for kind in ('dtype', 'shape', 'strides', 'requires_grad'):
-                        if FACTS[kind](mine) != FACTS[kind](yours):
-                            raise Difference(f'grad {kind}', f'{name}.grad: {FACTS[kind](mine)} / {FACTS[kind](yours)}')
+                        a, b = FACTS[kind](mine), FACTS[kind](yours)
+                        if a != b:
+                            raise Difference(f'grad {kind}', f'{name}.grad: {a} / {b}'
+                                             + ' in dimensions of size 1' * (kind == 'strides' and mine.numel() and alike(mine.shape, a, b)))
                     self.values(f'{name}.grad', mine, yours, 'grad values')
 
     def values(self, name, theirs, ours, kind, strict=True):
@@ -734,6 +737,11 @@ def fact(of, x):
 
 def version(x):
     return 0 if x.is_inference() else x._version
+
+
+def alike(shape, one, other):
+    """Whether strides differ in dimensions of size 1 alone, where they say nothing."""
+    return all(n == 1 or a == b for n, a, b in zip(shape, one, other, strict=True))
 
 
 def shares(one, other, spaces):
@@ -859,7 +867,7 @@ def work(options, seeds, out):
     import tede
     torch.set_num_threads(1)
     warnings.simplefilter('ignore')
-    resource.setrlimit(resource.RLIMIT_DATA, (3 << 30, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_DATA, (5 << 30, resource.RLIM_INFINITY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     surface = operators(torch, options.match)
     report = (lambda text: os.write(out, text.encode() + b'\n')) if out else lambda text: None

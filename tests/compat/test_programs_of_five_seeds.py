@@ -50,3 +50,16 @@ def test_no_integers_have_a_normal_distribution(lib):
     assert lib.normal(-1., none, out=lib.zeros(2, 0, dtype=lib.int32)).shape == (2, 0)
     with pytest.raises(NotImplementedError, match='normal_kernel_cpu'):
         lib.normal(-1., none.new_ones(2), out=lib.zeros(2, dtype=lib.int32))
+
+
+def test_a_gradient_of_0_stays_0_where_xlogy_is_nan(lib):
+    for call in lib.xlogy, lib.special.xlog1py:
+        x, y = lib.tensor([1., 2., 0.], requires_grad=True), lib.tensor([-3., 2., -3.])
+        (call(x, y) * lib.tensor([0., 1., 1.])).sum().backward()
+        assert x.grad[0] == x.grad[2] == 0 and x.grad[1] > 0
+
+
+def test_kron_is_no_view(lib):
+    for x in lib.ones(2, 0), lib.ones(2, 2), lib.ones(2, 3).t(), lib.ones(2):
+        y = lib.kron(x, x)
+        assert not y._is_view() and y.detach_() is y

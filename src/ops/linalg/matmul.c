@@ -679,7 +679,9 @@ td_tensor *td_op_kron(td_tensor *self, td_tensor *other)
     }
     TD_AUTO td_tensor *left = td_reshape(self, 2 * ndim, a), *right = td_reshape(other, 2 * ndim, b);
     TD_AUTO td_tensor *product = td_mul_tensor(left, right);
-    return td_reshape(product, ndim, sizes);
+    int64_t strides[TD_MAX_DIMS];
+    /* Nobody else holds the product: the result is no view of it. */
+    return product && td_view_strides(product, ndim, sizes, strides) ? td__unsafe_view(product, ndim, sizes) : td_reshape(product, ndim, sizes);
 }
 
 /* One product of matrices: self with its contracted dimensions last, [m, k], and other with them first, [k, n]. What
