@@ -241,11 +241,15 @@ PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
 enum { TD_PY_CALLS_BACK = 1, TD_PY_REGIONS = 2 };               /* some of that may run; some thread is in a region */
 extern int td_py_heeds;                                         /* what calls heed beside: zero in the normal case */
 enum { TD_PY_LONG = 1 << 16, TD_PY_LONG_HEAVY = 1 << 11 };      /* elements, for light work per element and for heavy */
-/* Whether a call may release the lock: not in a region, whose calls are recorded. What other threads' regions have recorded is computed before. */
-bool td_py_may_release(bool is_long);
-#define TD_PY_WORK(is_long, call)                                                                  \
+/* How a call is made: its tensors owned, the lock released, which implies the former. Not released in a region, whose calls are recorded; what other
+ * threads' regions have recorded is computed before. */
+enum { TD_PY_OWN = 1, TD_PY_RELEASE = 2 };
+int td_py_heed(bool is_long);
+static inline int td_py_way(bool is_long) { return TD_UNLIKELY(is_long | td_py_heeds) ? td_py_heed(is_long) : 0; }
+#define TD_PY_WORK(is_long, call) TD_PY_WORK_BY(td_py_way(is_long), call)
+#define TD_PY_WORK_BY(way, call)                                                                   \
     do {                                                                                           \
-        if (TD_UNLIKELY((is_long) | td_py_heeds) && td_py_may_release(is_long)) {                  \
+        if (TD_UNLIKELY((way) & TD_PY_RELEASE)) {                                                  \
             Py_BEGIN_ALLOW_THREADS call;                                                           \
             Py_END_ALLOW_THREADS                                                                   \
         } else {                                                                                   \

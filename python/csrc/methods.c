@@ -234,11 +234,11 @@ WITH_WORDS(is_contiguous, "is_contiguous", is_contiguous_itself)
 /* A call that reads x, which is kept where other code may run meanwhile: a hook may drop the program's last reference. */
 #define READING(x, call)                                                                      \
     do {                                                                                      \
-        const bool slow = td_tensor_numel(x) > TD_PY_LONG, held = slow | td_py_heeds;    \
-        if (TD_UNLIKELY(held))                                                                \
+        const int way = td_py_way(td_tensor_numel(x) > TD_PY_LONG);                           \
+        if (TD_UNLIKELY(way))                                                                 \
             td_tensor_retain(x);                                                              \
-        TD_PY_WORK(slow, call);                                                               \
-        if (TD_UNLIKELY(held))                                                                \
+        TD_PY_WORK_BY(way, call);                                                             \
+        if (TD_UNLIKELY(way))                                                                 \
             td_tensor_release(x);                                                             \
     } while (0)
 

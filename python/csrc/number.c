@@ -43,11 +43,14 @@ static Binary binaries[N_BINARY] = {
 };
 static OperatorObject *reciprocal, *negate, *absolute, *invert;
 
-static PyObject *call_holding(const Binary *b, td_tensor *x, td_tensor *y, bool slow)
+static PyObject *call_heeding(const Binary *b, td_tensor *x, td_tensor *y, bool slow)
 {
     td_tensor *result;
+    const int way = td_py_heed(slow);
+    if (!way)
+        return td_py_wrap(b->direct(x, y));
     td_tensor_retain(x), td_tensor_retain(y);
-    TD_PY_WORK(slow, result = b->direct(x, y));
+    TD_PY_WORK_BY(way, result = b->direct(x, y));
     td_tensor_release(x), td_tensor_release(y);
     return td_py_wrap(result);
 }
@@ -56,7 +59,7 @@ static inline PyObject *call_direct(int which, td_tensor *x, td_tensor *y)
     const Binary *b = &binaries[which];
     const bool slow = td_tensor_numel(x) + td_tensor_numel(y) > (b->tensors_only ? TD_PY_LONG_HEAVY : TD_PY_LONG);
     if (TD_UNLIKELY(slow | td_py_heeds))
-        return call_holding(b, x, y, slow);
+        return call_heeding(b, x, y, slow);
     return td_py_wrap(b->direct(x, y));
 }
 

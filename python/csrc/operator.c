@@ -130,11 +130,11 @@ static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
         td_py_scratch_drop(s);
         return !made || (wants && td_py_require_grad(made) < 0) ? (td_tensor_release(made), NULL) : td_py_wrap(made);
     }
-    const bool slow = is_long(op, o, s), held = slow | td_py_heeds;
-    if (TD_UNLIKELY(held))
+    const int way = td_py_way(is_long(op, o, s));
+    if (TD_UNLIKELY(way))
         hold(o->info, s->values, keep);
-    TD_PY_WORK(slow, failed = td_op_call(o->op, s->values, results));
-    if (TD_UNLIKELY(held))
+    TD_PY_WORK_BY(way, failed = td_op_call(o->op, s->values, results));
+    if (TD_UNLIKELY(way))
         hold(o->info, s->values, td_tensor_release);
     bool requires_grad = s->requires_grad, pinned = s->pinned;
     PyObject *out = s->out;

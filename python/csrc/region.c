@@ -11,12 +11,13 @@ static void give_back(void *taken) { PyGILState_Release((PyGILState_STATE)(intpt
 static void *let_go(void) { return PyEval_SaveThread(); }
 static void take_again(void *state) { PyEval_RestoreThread(state); }
 
-bool td_py_may_release(bool is_long)
+int td_py_heed(bool is_long)
 {
-    if (TD_LIKELY(!(td_py_heeds & TD_PY_REGIONS)))
-        return is_long;
-    td_region_settle_others();
-    return is_long && !td_region_on();
+    if (TD_UNLIKELY(td_py_heeds & TD_PY_REGIONS)) {
+        td_region_settle_others();
+        is_long &= !td_region_on();
+    }
+    return is_long ? TD_PY_OWN | TD_PY_RELEASE : td_py_heeds & TD_PY_CALLS_BACK ? TD_PY_OWN : 0;
 }
 
 static int begun;               /* regions, nested ones among them */

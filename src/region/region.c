@@ -94,7 +94,7 @@ static void enlist(td_region *r)
     pthread_mutex_lock(&regions_lock);
     if ((r->next = regions))
         regions->prev = r;
-    regions = r;
+    __atomic_store_n(&regions, r, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&regions_lock);
 }
 static void strike_off(td_region *r)
@@ -112,8 +112,8 @@ void td_region_settle_others(void)
 {
     td_region *mine = region_now;
     td_tensor *const *results_given = td_results_given;
-    if (mine && mine->flushing)
-        return;
+    if (mine && (mine->flushing || (__atomic_load_n(&regions, __ATOMIC_RELAXED) == mine && !mine->next)))
+        return;                     /* most often this is the only one */
     pthread_mutex_lock(&regions_lock);
     for (td_region *r = regions; r; r = r->next)
         if (r != mine && !r->flushing && (r->n_calls | r->n_storages)) {
