@@ -239,6 +239,17 @@ static void drop_work(td_work *work)
     td_work_release(work);
 }
 
+/* Whatever the size of the group: one process alone wouldn't notice. */
+static int check_reduction(const td_group_call *call, td_dtype dtype)
+{
+    static const char *const bitwise[TD_REDUCTIONS] = {[TD_REDUCE_BAND] = "BAND", [TD_REDUCE_BOR] = "BOR", [TD_REDUCE_BXOR] = "BXOR"};
+    const bool reduces = call->kind == TD_ALL_REDUCE || call->kind == TD_REDUCE || call->kind == TD_REDUCE_SCATTER;
+    if (!reduces || !bitwise[call->reduction] || td_dtype_is_integral(dtype) || dtype == TD_BOOL)
+        return 0;
+    return td_error(TD_E_RUNTIME, "%s: Cannot use ReduceOp.%s with non-integral dtype %s", td_collective_names[call->kind], bitwise[call->reduction],
+                    td_dtype_name(dtype));
+}
+
 td_work *td_group_start(td_group *group, const td_group_call *given)
 {
     td_group_call call = {0};
@@ -264,6 +275,10 @@ td_work *td_group_start(td_group *group, const td_group_call *given)
             drop_work(work);
             return NULL;
         }
+    if (n && check_reduction(&call, td_tensor_dtype(work->operands[0].x))) {
+        drop_work(work);
+        return NULL;
+    }
     td_part space[STACK_PARTS], *parts = n <= STACK_PARTS ? space : td_mem_alloc(sizeof *parts * (size_t)n);
     for (int i = 0; parts && i < n; i++) {
         td_tensor *x = work->operands[i].copy ? work->operands[i].copy : work->operands[i].x;

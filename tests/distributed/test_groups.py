@@ -58,6 +58,20 @@ def test_what_groups_refuse(library):
         assert kind == "RuntimeError" and phrases[name] in text, (name, kind, text)
 
 
+def bitwise_of_floats(lib, rank, size):
+    D, alone = lib.distributed, [lib.distributed.new_group([i]) for i in range(size)][rank]
+    return [outcome(lambda op=op, group=group: D.all_reduce(lib.ones(2), getattr(D.ReduceOp, op), group=group))
+            for op in ("BAND", "BOR", "BXOR") for group in (None, alone)] + [outcome(lambda: D.all_reduce(lib.ones(2), group=alone))]
+
+
+def test_bitwise_reductions_are_of_integers_in_groups_of_one_too(library):
+    """And the groups take further calls."""
+    for found in ranks.run(bitwise_of_floats, 2, library):
+        assert all("RuntimeError" in str(said) and f"Cannot use ReduceOp.{op} with non-integral dtype" in str(said)
+                   for said, op in zip(found, ("BAND", "BAND", "BOR", "BOR", "BXOR", "BXOR"), strict=False)), found
+        assert "Error" not in str(found[-1])
+
+
 def reductions_are_values(lib, rank, size):
     op, made = lib.distributed.ReduceOp.SUM, lib.distributed.ReduceOp(lib.distributed.ReduceOp.SUM)
     return isinstance(op, lib.distributed.ReduceOp), made == op, op == made, made == "SUM", made != lib.distributed.ReduceOp.MAX
