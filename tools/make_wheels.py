@@ -39,6 +39,7 @@ for _ in range(200):
     loss.backward()
     optimizer.step()
 assert loss < 0.1, loss
+assert tede.ops.torchvision.nms(tede.rand(3, 4), tede.rand(3), 1.).numel() == 3 and tede.ops._torchaudio.is_align_available()
 a = tede.rand(64, 64, dtype=tede.float64)
 assert tede.allclose(tede.linalg.inv(a) @ a, tede.eye(64, dtype=tede.float64), atol=1e-6)
 with tempfile.NamedTemporaryFile() as file:
