@@ -7,6 +7,8 @@ def test_one_number_needs_no_order(lib):
         x = lib.tensor(value)
         for found in x.kthvalue(1), x.mode(0), x.cummax(0), x.cummin(0):
             assert found[0].item() == value and found[1].item() == 0 and found[0].dtype is x.dtype
+    none = lib.zeros(0, 3, dtype=lib.complex64)
+    assert none.mode(1).values.shape == (0,) and none.median().isnan() and none.nanmedian().isnan()
     for call in lambda: lib.tensor([1j]).kthvalue(1), lambda: lib.tensor([True]).kthvalue(1), lambda: lib.tensor([1j]).mode(0):
         with pytest.raises(NotImplementedError, match='not implemented for'):
             call()

@@ -76,7 +76,7 @@ int td_meta_topk(td_spec *specs, td_tensor *self, int64_t k, int64_t dim, bool l
 static int meta_one(const char *op, td_spec *specs, td_tensor *self, int64_t dim, bool keepdim)
 {
     bool mask[TD_MAX_DIMS];
-    if ((self->ndim && check_ordered(op, self)) || td_reduce_mask(self, 1, &dim, false, mask))
+    if ((self->ndim && self->numel && check_ordered(op, self)) || td_reduce_mask(self, 1, &dim, false, mask))
         return -1;
     int d = td_wrap_dim(dim, self->ndim);
     if (self->ndim && self->sizes[d] == 0)
@@ -116,7 +116,7 @@ int td_meta_mode(td_spec *specs, td_tensor *self, int64_t dim, bool keepdim)
 }
 int td_meta_median_all(td_spec *specs, td_tensor *self)
 {
-    return check_ordered("median", self) ? -1 : td_spec_set(specs, 0, NULL, (td_dtype)self->dtype, self->device);
+    return self->numel && check_ordered("median", self) ? -1 : td_spec_set(specs, 0, NULL, (td_dtype)self->dtype, self->device);
 }
 int td_meta_nanmedian_all(td_spec *specs, td_tensor *self) { return td_meta_median_all(specs, self); }
 

@@ -185,7 +185,9 @@ static void rows_body(void *context, int64_t from, int64_t to)
 /* The common frame: rows in one piece, results in separate rows if the dimension isn't the last, and back. */
 static int run(sort_job w, td_tensor *self, int64_t dim, td_tensor *values, td_tensor *indices)
 {
-    if (td_dtype_is_complex((td_dtype)self->dtype)) {       /* one number, which needs no order */
+    if (td_dtype_is_complex((td_dtype)self->dtype)) {       /* one number, which needs no order, or none */
+        if (!self->numel)
+            return 0;
         *(int64_t *)indices->data = 0;
         return td_copy_elements(values, self);
     }
