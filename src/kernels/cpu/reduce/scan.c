@@ -69,8 +69,9 @@ int td_cpu_linear_scan(td_tensor *a, td_tensor *c, int64_t dim, bool reverse, td
 /* uint64 is compared as int64 of the same order. */
 static int extremes(td_scan b, td_tensor *self, int64_t dim, td_tensor *out, td_tensor *at)
 {
-    if (td_dtype_is_complex((td_dtype)self->dtype)) {       /* one number */
-        *(int64_t *)at->data = 0;
+    if (td_dtype_is_complex((td_dtype)self->dtype)) {       /* one number or none */
+        if (at->numel)
+            *(int64_t *)at->data = 0;
         return td_copy_elements(out, self);
     }
     if (self->dtype != TD_U64)
