@@ -89,3 +89,21 @@ def test_random_numbers_are_drawn_as_out_lies_in_memory(lib, place):
             outs.append((out, lib.rand(1)))
         (out, after), (expected, next_number) = outs
         assert lib.equal(out, expected) and lib.equal(after, next_number) and out.stride() == place(lib).stride()
+
+
+def test_normal_says_that_it_resizes_its_out(lib):
+    mean, std = lib.zeros(2, 2), lib.ones(2, 2)
+    for draw in (lambda out: lib.normal(mean, std, out=out), lambda out: lib.normal(0., std, out=out)):
+        for shape in ((2, 5), (3, 2, 2), (2, 1)):
+            with pytest.warns(UserWarning, match="outputs will not be resized unless they have zero elements"):
+                assert draw(lib.empty(shape)).shape == (2, 2)
+        assert draw(lib.empty(0)).shape == draw(lib.empty(2, 2)).shape == (2, 2)
+
+
+def test_normal_of_a_mean_and_a_number_takes_outs_shape_for_the_deviation(lib):
+    mean = lib.zeros(2, 2)
+    with pytest.warns(UserWarning, match="outputs will not be resized unless they have zero elements"):
+        assert lib.normal(mean, 1., out=lib.empty(2, 1)).shape == (2, 2)
+    assert lib.normal(mean, 1., out=lib.empty(3, 2, 2)).shape == (3, 2, 2)
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(2\) must match the size of tensor b \(5\)"):
+        lib.normal(mean, 1., out=lib.empty(2, 5))

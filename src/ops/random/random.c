@@ -434,12 +434,13 @@ int td_op_randint_out(int64_t high, int64_t n_size, const int64_t *size, td_dtyp
     return td_op_randint_low_generator_out(0, high, n_size, size, NULL, dtype, device, out);
 }
 
-/* Drawn, multiplied and added to in out's dtype, beside it: one write. */
+/* Drawn, multiplied and added to in out's dtype, beside it: one write. With a number for std, which has no shape, PyTorch
+ * takes out's shape for it. */
 static int normal_out(td_tensor *out, td_tensor *mean, double mean_number, td_tensor *std, double std_number, td_generator *generator)
 {
     int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
-    int ndim = td_broadcast_shape("normal", mean && std ? 2 : 1, (td_tensor *[]){mean ? mean : std, mean && std ? std : NULL}, sizes);
-    if (ndim < 0 || (std && check_std(std)) || shape_out(out, ndim, sizes))
+    int ndim = td_broadcast_shape("normal", mean ? 2 : 1, (td_tensor *[]){mean ? mean : std, std ? std : out}, sizes);
+    if (ndim < 0 || (std && check_std(std)) || td_resize_output(out, ndim, sizes))
         return -1;
     for (int d = 0; d < ndim; d++)
         strides[d] = llabs(out->strides[d]);
