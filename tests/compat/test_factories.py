@@ -132,6 +132,16 @@ def test_default_dtype(lib):
         lib.set_default_dtype(lib.int64)
 
 
+@pytest.mark.parametrize("real, complex_", [("float16", "complex64"), ("bfloat16", "complex64"), ("float64", "complex128")])
+def test_full_of_a_complex_number_is_complex64_or_complex128(lib, real, complex_):
+    """Also where a complex number elsewhere is half as wide."""
+    try:
+        lib.set_default_dtype(getattr(lib, real))
+        assert lib.full((2,), 1j).dtype == getattr(lib, complex_) and lib.full((2,), 1.).dtype == getattr(lib, real)
+    finally:
+        lib.set_default_dtype(lib.float32)
+
+
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
 
 

@@ -163,11 +163,12 @@ td_tensor *td_op_ones(int64_t n_size, const int64_t *size, td_dtype dtype, td_de
     return filled(td_op_empty_memory_format(n_size, size, dtype, device, TD_MEMORY_FORMAT_NONE), td_int(1));
 }
 
-/* full's dtype, if none is named: bool, int64, or the default dtype and its complex one. */
+/* full's dtype, if none is named: bool, int64, the default dtype, or a complex one, which for all but float64 is complex64. */
 static td_dtype dtype_of_number(td_scalar s)
 {
+    td_dtype real = td_default_dtype();
     return s.kind == TD_SCALAR_BOOL ? TD_BOOL : s.kind == TD_SCALAR_INT || s.kind == TD_SCALAR_UINT ? TD_I64
-         : s.kind == TD_SCALAR_FLOAT ? td_default_dtype() : td_dtype_to_complex(td_default_dtype());
+         : s.kind == TD_SCALAR_FLOAT ? real : real == TD_F64 ? TD_C128 : TD_C64;
 }
 
 td_tensor *td_op_full(int64_t n_size, const int64_t *size, td_scalar fill_value, td_dtype dtype, td_device device)
