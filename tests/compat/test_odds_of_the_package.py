@@ -109,6 +109,8 @@ def test_storages_without_memory_refuse_to_be_read_or_shared(lib):
 def test_classes_of_the_older_kind_are_listed(lib):
     assert {lib.FloatTensor, lib.LongTensor, lib.BoolTensor, lib.cuda.FloatTensor} <= lib._tensor_classes
     assert {lib.FloatStorage, lib.ByteStorage, lib.UntypedStorage, lib.TypedStorage, lib.cuda.ByteStorage} <= lib._storage_classes
+    assert lib.cuda.HalfTensor.dtype is lib.float16 and all(isinstance(kind.dtype, lib.dtype) for kind in lib._tensor_classes)
+    assert lib.cuda.FloatStorage.dtype is lib.float32
     assert all(kind.is_cuda == ("cuda" in kind.__module__) for kind in lib._tensor_classes)
     assert lib.storage._dtype_to_storage_type_map()[lib.float64] == "DoubleStorage"
 

@@ -112,7 +112,8 @@ def _unavailable(name):
 
 
 def _type(name):
-    content = {"__module__": "torch.cuda"}
+    stem = name.removesuffix("Storage").removesuffix("Tensor")
+    content = {"__module__": "torch.cuda", "dtype": next(getattr(_C, dtype) for dtype, title in _TITLES.items() if title == stem)}
     if name.endswith("Storage"):
         content.update({method: _unavailable(method) for method in ("from_buffer", "_new_with_weak_ptr", "_new_shared_filename")})
     return _AbsentType(name, (), content)
