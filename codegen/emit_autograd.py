@@ -33,6 +33,13 @@ def makes_only(op):
     return all(a.out for a in op.schema.arguments if a.is_tensor)
 
 
+def has_autograd_out(op):
+    """Whether an out= form has a kernel on the Autograd key: it refuses operands that need a gradient, or has none to hand on."""
+    spec = op.entry.get('grad')
+    return op.variant == 'out' and 'records_out' not in op.entry.get('flags', []) and (
+        op.kind in ('pointwise', 'kernel') or spec not in (None, 'none') or makes_only(op))
+
+
 class Nodes(Rows):
     def autograd(self, op, fail):
         """Emit the autograd kernel; returns its name, or None for operators whose pieces record themselves, or
@@ -40,10 +47,10 @@ class Nodes(Rows):
         e = op.entry
         own = op.variant == 'inplace' and 'grad_inplace' in e
         spec = e['grad_inplace'] if own else e.get('grad')
+        if has_autograd_out(op):
+            return self.autograd_out(op)
         if op.variant == 'out' and 'records_out' in e.get('flags', []):
             return None
-        if op.variant == 'out' and (op.kind in ('pointwise', 'kernel') or spec not in (None, 'none') or makes_only(op)):
-            return self.autograd_out(op)
         if op.target:
             return None
         if spec is None or spec == 'none':
@@ -66,6 +73,8 @@ class Nodes(Rows):
             refused = f'''    if (td_wants_grad({out})) {{
         if ({out}->flags & TD_FLAG_REQUIRES_GRAD)
             return td_fail_out_grad("{op.schema.name}");
+        if (TD_UNLIKELY(td_guarded({out})) && td_check_guarded("{op.schema.name}", "{op.mutable[0].name}", {out}))
+            return -1;
         td_tensor *made = td_tensor_new({out}->ndim, {out}->sizes, (td_dtype){out}->dtype, {out}->device);
         if (made && invoke_{op.c}({names}))
             return td_results_drop(1, &made);

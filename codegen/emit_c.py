@@ -8,7 +8,7 @@ import textwrap
 from dataclasses import replace
 
 from . import grad as gradients
-from .emit_autograd import Nodes
+from .emit_autograd import Nodes, has_autograd_out
 from .entries import LAYOUT_KERNELS, LAYOUT_KEYS, LAYOUT_PATTERNS, LAYOUT_WORDS, fill_of, of_layouts
 from .formula import DTYPES, Data
 from .traits import FORMATS
@@ -216,6 +216,8 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         call = f'kernel(keys{args})'
         if op.mutable:
             flags = set(op.entry.get('flags', []))
+            # An out= form is refused for operands' gradients first, by its kernel on the Autograd key, which calls this again.
+            above = ' && !(keys & TD_KEYSET(TD_KEY_AUTOGRAD))' if has_autograd_out(op) else ''
             body = '' if flags >= {'inplace_view', 'counts_writes'} else ''.join(
                 f'    if (TD_UNLIKELY({a.c}->flags & TD_FLAG_INFERENCE) && td_check_sealed({a.c}))\n        return -1;\n' for a in op.mutable
             ) if 'inplace_view' in flags else ''.join(          # a body that counts its writes may write nothing: its parts check
@@ -223,7 +225,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
                 for a in op.mutable) if 'counts_writes' in flags else ''.join(
                 f'    for (int64_t i = 0; i < n_{a.c}; i++)\n        if (TD_UNLIKELY(td_guarded({a.c}[i])) && '
                 f'td_check_guarded("{op.schema.name}", "{a.name}[i]", {a.c}[i]))\n            return -1;\n' if a.list else
-                f'    if (TD_UNLIKELY(td_guarded({a.c})) && td_check_guarded("{op.schema.name}", "{a.name}", {a.c}))\n'
+                f'    if (TD_UNLIKELY(td_guarded({a.c})){above} && td_check_guarded("{op.schema.name}", "{a.name}", {a.c}))\n'
                 f'        return -1;\n' for a in op.mutable)
             count = f'    if (status == 0 && td_is_backend(keys)) {{\n{bump}    }}\n' if bump else ''
             body += f'{mark}    int status = {call};\n{count}    return status;'

@@ -279,6 +279,14 @@ static td_tensor *const *written_tensors(const td_op *op, int index, const td_va
     return list ? v->tensors : &v->tensor;
 }
 
+/* Whether an out= form's kernel on the Autograd key comes next: it refuses operands that need a gradient before anything else, and
+ * what it calls then checks what is written. */
+static bool checks_later(const td_op *op, td_keyset keys)
+{
+    td_kernel records = op->kernels[TD_SLOT_AUTOGRAD];
+    return op->info.flags & TD_OP_OUT && keys & TD_KEYSET(TD_KEY_AUTOGRAD) && records && records != op->composite;
+}
+
 static int check_writable(const td_op *op, const td_value *arguments)
 {
     const bool reshapes = op->info.flags & TD_OP_INPLACE_VIEW;         /* which what is read-only may be */
@@ -304,7 +312,7 @@ int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, 
     if (!kernel)
         return -1;
     const bool writes = op->info.flags & (TD_OP_INPLACE | TD_OP_OUT);
-    if (writes && check_writable(op, arguments))
+    if (writes && TD_LIKELY(!checks_later(op, keys)) && check_writable(op, arguments))
         return -1;
     const bool counts = writes && !(op->info.flags & TD_OP_COUNTS_WRITES) && td_is_backend(keys);
     enum { MARKS = 32 };        /* arguments behind those are counted whatever the body did */

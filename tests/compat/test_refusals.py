@@ -209,3 +209,20 @@ def test_words_about_numbers_of_another_kind(lib):
             call()
     with pytest.raises(RuntimeError, match='value cannot be converted to type int64_t without overflow'):
         lib.nn.functional.hardtanh(x.to(lib.uint8), 0, 1e39)
+
+
+def test_an_out_that_is_an_inference_tensor_is_refused_after_operands_that_need_a_gradient(lib):
+    with lib.inference_mode():
+        out = lib.ones(2, 2)
+    x = lib.ones(2, 2, requires_grad=True)
+    calls = (lambda x: lib.mul(x, x, out=out), lambda x: lib.exp(x, out=out), lambda x: lib.cumsum(x, 0, out=out), lambda x: lib.matmul(x, x, out=out),
+             lambda x: lib.cat([x[:1], x[1:]], out=out))
+    for call in calls:
+        with pytest.raises(RuntimeError, match=r"functions with out=... arguments don't support automatic differentiation"):
+            call(x)
+        with pytest.raises(RuntimeError, match='Inplace update to inference tensor outside InferenceMode is not allowed'):
+            call(x.detach())
+    for call in (lambda: lib.eq(x, x, out=out), lambda: lib.zeros(2, 2, out=out), lambda: out.mul_(x)):
+        with pytest.raises(RuntimeError, match='Inplace update to inference tensor outside InferenceMode is not allowed'):
+            call()
+    assert lib.__name__ == 'torch' or out.tolist() == [[1, 1], [1, 1]]        # PyTorch writes, and refuses then
