@@ -491,11 +491,18 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
     def follow_format(self, op, results='results', fail=None):
         """``format: [input, weight]``: results have their channels innermost where those of one of these lie so (of a list: of all);
         ``format: preserve``: they lie as empty_like of the first operand would; ``{preserve: [complex]}``: of such dtypes;
-        ``{written: [input, weight]}``: as the first, but they are made so: lay_results."""
+        ``{written: [input, weight]}``: as the first, but they are made so: lay_results; ``{dense: input}``: td_follow_dense."""
         rule, n = op.entry.get('format'), len(op.schema.results)
         test = ''
         if isinstance(rule, dict) and 'written' in rule:
             return ''
+        if isinstance(rule, dict) and 'dense' in rule:
+            prototype = 'int td_follow_dense(int n_results, td_tensor **results, const td_tensor *x);'
+            if prototype not in self.code:
+                self.code.insert(0, prototype)
+            return f'''    if (td_follow_dense({n}, {results}, {rule['dense']}))
+        return {fail or ("NULL" if n == 1 else "-1")};
+'''
         if isinstance(rule, dict):
             (rule, groups), = rule.items()
             test = f'({self.dtypes_of(groups)}) >> {op.tensors[0].c}->dtype & 1 && '

@@ -240,6 +240,36 @@ bool td_has_channels_last(const td_tensor *x)
     return true;
 }
 
+static bool is_dense_channels_last(const td_tensor *x)
+{
+    int64_t expected = 1;
+    if (x->ndim != 4 && x->ndim != 5)
+        return false;
+    for (int k = 0; k < x->ndim; k++) {
+        int d = k == 0 ? 1 : k == x->ndim - 1 ? 0 : x->ndim - k;
+        if (x->sizes[d] == 1)
+            continue;
+        if (x->strides[d] != expected)
+            return false;
+        expected *= x->sizes[d];
+    }
+    return true;
+}
+
+/* The first result lies as x does if x is contiguous: row by row or, where it isn't that, with its channels innermost. Strides of
+ * dimensions of size 1 count for nothing here. Of others it has its channels innermost where x's strides say so. Generated code
+ * declares it where it is called. */
+int td_follow_dense(int n_results, td_tensor **results, const td_tensor *x);
+int td_follow_dense(int n_results, td_tensor **results, const td_tensor *x)
+{
+    td_tensor *made = results[0];
+    if (td_tensor_is_contiguous(x) || (!is_dense_channels_last(x) && !td_has_channels_last(x)))
+        return 0;
+    results[0] = td_clone_format(made, made->ndim == 4 ? TD_CHANNELS_LAST : TD_CHANNELS_LAST_3D);
+    td_tensor_release(made);
+    return results[0] ? 0 : td_results_drop(n_results, results);
+}
+
 /* Results with their channels innermost if those of one of the operands (or of all) are.  Generated code declares it where it is
  * called; on failure the results are dropped. */
 int td_follow_format(int n_results, td_tensor **results, int64_t n, td_tensor *const *of, bool all);

@@ -218,3 +218,16 @@ def test_strides_of_renorm_and_ldexp_where_a_dimension_has_one_element(lib):
     assert lib.ldexp(row, row.int()).stride() == (1, 1) and lib.ldexp(column, column.int()).stride() == (1, 3)
     turned = lib.ones(3, 3, 3, dtype=lib.int32).permute(2, 1, 0)
     assert lib.ldexp(lib.rand(3).expand(3, 3), turned).stride() == (1, 3, 9)
+
+
+@pytest.mark.parametrize('training', [False, True])
+@pytest.mark.parametrize('sizes, order', [((1, 3, 2, 1), (0, 2, 1, 3)), ((1, 3, 2, 1, 2), (0, 2, 1, 3, 4)), ((2, 3, 1, 2), (0, 2, 3, 1)),
+                                          ((1, 3, 1, 2), (0, 3, 1, 2)), ((2, 3, 4, 2), (0, 3, 2, 1))])
+def test_batch_norm_looks_past_dimensions_of_size_1(both, training, sizes, order):
+    seen = []
+    for lib in both:
+        x = lib.arange(float(lib.Size(sizes).numel())).reshape(sizes).permute(order)
+        channels = x.shape[1]
+        y = lib.nn.functional.batch_norm(x, lib.zeros(channels), lib.ones(channels), training=training)
+        seen.append((y.stride(), [round(v, 5) for v in y.flatten().tolist()]))
+    assert seen[0] == seen[1]
