@@ -250,6 +250,11 @@ static bool other_sequence(const Overload *o, td_value_kind kind, PyObject *valu
     return o->info->space && takes_list(kind) && PySequence_Check(value) && !PyTuple_Check(value) && !PyList_Check(value) &&
            !PyUnicode_Check(value) && !PyBytes_Check(value) && !td_py_is_tensor(value);
 }
+/* Of ops.<namespace>, a tensor stands for the list of its rows where the list may have absent members: one tensor of all indices. */
+static bool is_of_rows(const Overload *o, const td_arg *a, PyObject *value)
+{
+    return o->words && a->kind == TD_VALUE_TENSORS && a->optional_items && td_py_is_tensor(value);
+}
 
 static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
 {
@@ -257,7 +262,7 @@ static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
     td_value *v = &s->values[index];
     if (a->kind == TD_VALUE_TENSOR)
         return to_tensor(o, a, value, v, s);
-    if (TD_UNLIKELY(other_sequence(o, a->kind, value))) {
+    if (TD_UNLIKELY(other_sequence(o, a->kind, value) || is_of_rows(o, a, value))) {
         TD_PY_AUTO PyObject *list = PySequence_List(value);
         return list ? convert(o, index, list, s) : -1;
     }

@@ -134,3 +134,15 @@ def test_autocast_can_be_told_to_leave_an_operator_alone(lib):
     made._destroy()
     with lib.autocast("cpu", lib.bfloat16):
         assert lib.mm(a, b).dtype == lib.bfloat16
+
+
+def test_one_tensor_stands_for_a_list_that_may_have_absent_members(lib):
+    aten, x, index = lib.ops.aten, lib.arange(4.).reshape(2, 2), lib.ones(2, dtype=lib.long)
+    for call in (aten.index, aten.index.Tensor):
+        assert call(x, index).item() == 3 and call(x, index[None]).tolist() == [[2, 3], [2, 3]]
+    assert aten.index_put(x, index, lib.tensor(9.)).tolist() == [[0, 1], [2, 9]]
+    assert lib.func.functionalize(aten.index)(x, index).item() == 3
+    with pytest.raises(RuntimeError):
+        aten.cat(x)
+    with pytest.raises(TypeError):
+        lib.index_put(x, index, lib.tensor(9.))
