@@ -43,3 +43,16 @@ def test_a_dual_number_of_a_batch_has_the_tangent_that_it_was_given(lib, older):
             given.append(forward.unpack_dual(dual).tangent is tangent)
             return forward.unpack_dual(dual * 2).tangent
     assert older._vmap(tangent_of, 0, 0)(lib.ones(2, 3)).tolist() == [[2.] * 3] * 2 and given == [True]
+
+
+def test_a_tangent_of_a_batch_lies_as_its_value_does(lib, older):
+    forward = lib.autograd.forward_ad
+
+    def tangent_of(value, given):
+        with forward.dual_level():
+            return forward.unpack_dual(forward.make_dual(value, given)).tangent
+    tangent = lib.arange(12.).reshape(2, 2, 3)
+    for value, stride in ((lib.zeros(3, 2).t(), (1, 2)), (lib.zeros(2, 3), (3, 1))):
+        result = older._vmap(lambda given: tangent_of(value, given), 0, 0)(tangent)
+        assert lib.equal(result, tangent) and result[0].stride() == stride
+        assert (result is tangent) == (stride == (3, 1))

@@ -61,6 +61,9 @@ def _make_batched(tensor, tangent):
     def front(x, dim):
         return x.movedim(dim, 0) if dim >= 0 else x.expand(size, *x.shape)
     (x, at), (t, to) = _C._transform_unwrap(tensor), _C._transform_unwrap(tangent)
+    if to >= 0 and tangent.stride() != tensor.stride() and 0 not in tensor.stride():
+        tangent = tangent.new_empty_strided(tensor.shape, tensor.stride()).copy_(tangent)       # members' tangents lie as their values do
+        t, to = _C._transform_unwrap(tangent)
     below = _C._transform_below(front, t, to)
     dual = _C._transform_wrap(_C._transform_below(lambda: make_dual(front(x, at), below)), 0)
     dual._tede_tangent = tangent, below         # for unpack_dual, which gives the tangent itself
