@@ -322,7 +322,9 @@ int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, 
         td_tensor *const *written = written_tensors(op, i, &arguments[i], &n);
         before[i] = td_before_write(n, written);
     }
-    if (op->unbox ? op->unbox(kernel, keys, arguments, results) : td_call_boxed(op, keys, arguments, results))
+    /* A boxed kernel is passed the arguments as they are: C's functions take no layout and no pin_memory, which would be lost. */
+    const bool boxed = !op->unbox || kernel == op->from_boxed;
+    if (boxed ? td_call_boxed(op, keys, arguments, results) : op->unbox(kernel, keys, arguments, results))
         return -1;
     for (int i = 0; counts && i < op->info.n_arguments; i++) {
         td_tensor *const *written = written_tensors(op, i, &arguments[i], &n);

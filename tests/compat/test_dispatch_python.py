@@ -474,3 +474,19 @@ def test_a_class_that_gives_no_tensor_where_one_is_needed(lib):
     x.requires_grad_()
     with pytest.raises(RuntimeError, match="Expected a proper Tensor but got None"):
         x.acos().sum().backward()           # 1 - x * x is an add there
+
+
+def test_a_mode_is_passed_the_layout_that_was_asked_for(lib):
+    x, seen = lib.ones(2), []
+
+    class Layouts(lib.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((kwargs or {}).get("layout"))
+            return func(*args, **(kwargs or {}))
+    calls = (lib.zeros, lib.empty, lambda size, **given: lib.full(size, 1., **given), lambda size, **given: lib.zeros_like(x, **given),
+             lambda size, **given: x.new_zeros(size, **given), lambda size, **given: lib.ops.aten._to_copy.default(x, dtype=lib.float64, **given))
+    with Layouts():
+        for call in calls:
+            assert call((2,), layout=lib.strided).shape == (2,)
+            call((2,))
+    assert seen == [lib.strided, None] * len(calls)
