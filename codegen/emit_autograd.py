@@ -635,7 +635,8 @@ class Nodes(Rows):
 
 # Operators of gradient formulas as the value language has them.
 _COMPARE = {'eq': ast.Eq, 'ne': ast.NotEq, 'lt': ast.Lt, 'le': ast.LtE, 'gt': ast.Gt, 'ge': ast.GtE}
-_NAMED = {'special_i0e': 'i0e', 'special_i1': 'i1', 'special_i1e': 'i1e', 'special_zeta': 'zeta'}
+_NAMED = {'special_i0e': 'i0e', 'special_i1': 'i1', 'special_i1e': 'i1e', 'special_zeta': 'zeta',
+          'special_xlog1py': 'xlog1py'}
 
 
 class AsValue(ast.NodeTransformer):
@@ -673,5 +674,5 @@ def formula_functions_known(tree):
     """Whether every function of a fused formula has an inline."""
     known = {'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'sin', 'cos', 'tan', 'sinh', 'cosh', 'tanh', 'erf',
              'sqrt', 'rsqrt', 'sigmoid', 'where', 'abs', 'conj', 'sign', 'sgn', 'pow', 'maximum', 'minimum', 'square',
-             'digamma', 'reciprocal', 'real', 'isnan', 'isfinite', 'trunc', 'i0', 'i0e', 'i1', 'i1e', 'zeta'}
+             'digamma', 'reciprocal', 'real', 'isnan', 'isfinite', 'trunc', 'i0', 'i0e', 'i1', 'i1e', 'zeta', 'xlogy', 'xlog1py'}
     return all(isinstance(n.func, ast.Name) and n.func.id in known for n in ast.walk(tree) if isinstance(n, ast.Call))

@@ -51,6 +51,15 @@ def _known(mesh):
     return tede.tensor(mesh, dtype=tede.int32)
 
 
+def _check_world(ranks):
+    """The world's group, if the program has none yet; RuntimeError where it has fewer ranks than a mesh."""
+    if not dist.is_initialized():
+        dist.init_process_group()
+    world = dist.get_world_size()
+    if ranks > world:
+        raise RuntimeError(f"Mesh should not be bigger than default world size {world}, but found {ranks} ranks!")
+
+
 class DeviceMesh:
     """Ranks in a grid. `mesh` is a tensor or nested list of them; `mesh_dim_names` names its dimensions."""
 
@@ -77,11 +86,7 @@ class DeviceMesh:
 
     def _begin(self):
         """The process groups: the world's, if the program has none yet, and one for each dimension."""
-        if not dist.is_initialized():
-            dist.init_process_group()
-        world = dist.get_world_size()
-        if self._mesh.numel() > world:
-            raise RuntimeError(f"Mesh should not be bigger than default world size {world}, but found {self._mesh.numel()} ranks!")
+        _check_world(self._mesh.numel())
         handle = _get_device_handle(self._device_type)
         if handle is not None and handle.is_available() and not handle.is_initialized():
             local = int(os.environ.get("LOCAL_RANK", dist.get_rank() % handle.device_count()))
@@ -360,5 +365,6 @@ def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_ov
         if isinstance(key, str) and key not in (mesh_dim_names or ()):
             raise RuntimeError(f"Found invalid keys in backend_override: got ['{key}'], expected one of {list(mesh_dim_names or ())}")
         backends[mesh_dim_names.index(key) if isinstance(key, str) else key] = value
+    _check_world(math.prod(mesh_shape))
     ranks = tede.arange(math.prod(mesh_shape), dtype=tede.int32, device="cpu").view(tuple(mesh_shape))
     return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names, backend_override=tuple(backends))
