@@ -187,3 +187,62 @@ def test_skip_init(lib, nn):
     assert m.weight.shape == (2, 3) and m.weight.dtype == lib.float64 and m.weight.device.type == "cpu"
     with pytest.raises(RuntimeError, match="Expected a Module"):
         nn.utils.skip_init(int)
+
+
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize("leave", [False, True])
+def test_tensors_of_a_subclass_are_parametrized_and_left(lib, nn, swap, leave):
+    """Of a parameter that becomes or was a wrapper; it stays the same object, with the class that it has to have."""
+    parametrize = nn.utils.parametrize
+
+    class Wrapper(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return lib.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, requires_grad=inner.requires_grad)
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __tensor_flatten__(self):
+            return ["inner"], None
+
+        @staticmethod
+        def __tensor_unflatten__(inner, meta, size, stride):
+            return Wrapper(inner["inner"])
+
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            result = function(*[x.inner if isinstance(x, Wrapper) else x for x in args], **(kwargs or {}))
+            return Wrapper(result) if isinstance(result, lib.Tensor) else result
+
+    class Wrap(nn.Module):
+        def forward(self, x):
+            return x if isinstance(x, Wrapper) else Wrapper(x)
+
+    class WrapBefore(Wrap):
+        def right_inverse(self, x):
+            return Wrapper(x)
+
+    class Unwrap(nn.Module):
+        def forward(self, x):
+            return x.inner
+
+    def removed(rule, wrapped):
+        module = nn.Linear(2, 2, bias=False)
+        if wrapped:
+            module.weight = nn.Parameter(Wrapper(module.weight.detach()))
+        there = module.weight
+        parametrize.register_parametrization(module, "weight", rule)
+        original, computed = type(module.parametrizations.weight.original), type(module.weight)
+        parametrize.remove_parametrizations(module, "weight", leave_parametrized=leave)
+        assert module.weight is there and isinstance(there, nn.Parameter) and there.requires_grad
+        return original, computed, type(there)
+
+    lib.__future__.set_swap_module_params_on_conversion(swap)
+    try:
+        assert removed(Unwrap(), True) == (Wrapper, lib.Tensor, nn.Parameter if leave else Wrapper)
+        if swap:
+            assert removed(Wrap(), False) == (nn.Parameter, Wrapper, Wrapper if leave else nn.Parameter)
+            assert removed(WrapBefore(), False) == (Wrapper, Wrapper, Wrapper)
+    finally:
+        lib.__future__.set_swap_module_params_on_conversion(False)

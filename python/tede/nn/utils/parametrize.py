@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from types import SimpleNamespace
 
+from ... import __future__ as _future
 from .._native import T
 from ..modules.container import ModuleDict, ModuleList
 from ..parameter import Parameter
@@ -38,6 +39,16 @@ def _register(module, name, tensor):
         module.register_parameter(name, tensor)
     else:
         module.register_buffer(name, tensor)
+
+
+def _become(tensor, value):
+    """`tensor`, which stays the object that an optimizer may know, has the memory of `value`; where that is not enough, all of it."""
+    from ...utils import swap_tensors
+    from ...utils._python_dispatch import is_traceable_wrapper_subclass
+    if not _future.get_swap_module_params_on_conversion() and not is_traceable_wrapper_subclass(tensor):
+        tensor.set_(value)
+    elif tensor is not value:
+        swap_tensors(tensor, Parameter(value, tensor.requires_grad) if isinstance(tensor, Parameter) and not isinstance(value, Parameter) else value)
 
 
 def _kind(value):
@@ -86,7 +97,7 @@ class ParametrizationList(ModuleList):
                         f"original.{attribute}: {getattr(original, attribute)}\n"
                         f"right_inverse(original).{attribute}: {getattr(new, attribute)}")
             with T.no_grad():
-                original.set_(new)              # the same object: an optimizer may know it
+                _become(original, new)
             _register(self, "original", original)
         else:
             for i, part in enumerate(new):
@@ -117,7 +128,7 @@ class ParametrizationList(ModuleList):
                 if value.dtype != self.original.dtype:
                     raise ValueError(f"The tensor returned by `right_inverse` has dtype {value.dtype} while `original` "
                                      f"has dtype {self.original.dtype}")
-                self.original.set_(value)
+                _become(self.original, value)
                 return
             if not isinstance(value, Sequence):
                 raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {_kind(value)}.")
@@ -132,7 +143,7 @@ class ParametrizationList(ModuleList):
                 if original.dtype != part.dtype:
                     raise ValueError(f"Tensor {i} returned by `right_inverse` has dtype {part.dtype} while `original{i}` "
                                      f"has dtype {original.dtype}")
-                original.set_(part)
+                _become(original, part)
 
     def forward(self):
         originals = [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
@@ -249,7 +260,7 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         tensor = chain.original
         if leave_parametrized:
             with T.no_grad():
-                tensor.set_(getattr(module, tensor_name))
+                _become(tensor, getattr(module, tensor_name))
     elif leave_parametrized:
         value = getattr(module, tensor_name)
         tensor = Parameter(value) if value.requires_grad else value
