@@ -14,8 +14,8 @@ extern "C" {
 #endif
 
 typedef enum td_transform { TD_TRANSFORM_VMAP, TD_TRANSFORM_GRAD, TD_TRANSFORM_JVP, TD_TRANSFORM_FUNCTIONALIZE } td_transform;
-/* What random operators do at a vmap level. */
-typedef enum td_randomness { TD_RANDOM_ERROR, TD_RANDOM_DIFFERENT, TD_RANDOM_SAME } td_randomness;
+/* What random operators do at a vmap level; UNSUPPORTED: an error that names no way to allow it, for the older entry to vmap. */
+typedef enum td_randomness { TD_RANDOM_ERROR, TD_RANDOM_DIFFERENT, TD_RANDOM_SAME, TD_RANDOM_UNSUPPORTED } td_randomness;
 
 /* Enter a level on this thread; its number (1, 2, ...), or -1.  `size` is the batch's at a vmap level. */
 TD_API int td_transform_enter(td_transform kind, int64_t size, td_randomness randomness);

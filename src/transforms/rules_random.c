@@ -48,6 +48,9 @@ int td_rule_random(td_batch *b)
     if (mode == TD_RANDOM_ERROR)
         return fail("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
                     "randomness flags on vmap or perform the randomness operation out of vmap");
+    if (mode == TD_RANDOM_UNSUPPORTED)
+        return fail("vmap: We do not yet support calling random operations inside of vmap. Please perform random operations outside of vmap "
+                    "as a workaround");
     if (mode == TD_RANDOM_SAME) {
         if (!any)
             return td_batch_call(b, b->op, -1);

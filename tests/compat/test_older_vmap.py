@@ -56,3 +56,12 @@ def test_a_tangent_of_a_batch_lies_as_its_value_does(lib, older):
         result = older._vmap(lambda given: tangent_of(value, given), 0, 0)(tangent)
         assert lib.equal(result, tangent) and result[0].stride() == stride
         assert (result is tangent) == (stride == (3, 1))
+
+
+def test_random_numbers_are_refused_without_a_way_to_allow_them(lib, older):
+    x = lib.ones(2, 3)
+    for call in (lib.randn_like, lambda x: lib.rand(3), lambda x: x.bernoulli_(), lib.nn.functional.dropout):
+        with pytest.raises(RuntimeError, match="We do not yet support calling random operations inside of vmap"):
+            older._vmap(call)(x)
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        lib.vmap(lib.randn_like)(x)

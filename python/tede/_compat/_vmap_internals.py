@@ -47,7 +47,7 @@ def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):
         _check_out_dims(out_dims, name)
         _check_in_dims(in_dims, args, name)
         size, dims, flat, spec = steps._process_batched_inputs(in_dims, args, func)
-        with level(VMAP, size, steps.RANDOMNESS["error"]) as number:
+        with level(VMAP, size, steps.UNSUPPORTED) as number:
             older_levels.add(number)
             try:
                 outputs = func(*steps._create_batched_inputs(dims, flat, number, spec))

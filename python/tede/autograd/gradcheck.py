@@ -9,7 +9,6 @@ import warnings
 import tede
 from tede import _C
 from tede._C import Tensor
-from tede.autograd.function import older_levels
 from tede.autograd._passes import grad
 
 __all__ = ["gradcheck", "gradgradcheck", "GradcheckError", "get_numerical_jacobian", "get_analytical_jacobian"]
@@ -251,16 +250,9 @@ def _check_batched_forward(func, inputs):
                 pairs = [forward_ad.unpack_dual(y) for y in _outputs(func, args)]
                 return tuple(tede.zeros_like(p.primal) if p.tangent is None else p.tangent for p in pairs)
 
-        def member(direction):
-            number = _C._transform_level()
-            older_levels.add(number)
-            try:
-                return tangents(direction)
-            finally:
-                older_levels.discard(number)
         one_by_one = [tangents(d) for d in directions]
         try:
-            batched = tede.vmap(member)(tede.stack(directions))
+            batched = tede._vmap_internals._vmap(tangents)(tede.stack(directions))
         except RuntimeError as error:
             raise GradcheckError(f"While computing batched gradients, got: {error}\n\n\ngradcheck failed while testing batched "
                                  "gradient computation with forward-mode AD.\nIt is tested where both `check_batched_forward_grad=True` "

@@ -17,7 +17,7 @@ from tede.utils import _pytree as tree
 
 VmapInfo = namedtuple("VmapInfo", ("batch_size", "randomness"))
 HELP = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
-RANDOMNESS = "error", "different", "same"
+RANDOMNESS = "error", "different", "same", "error"       # the last is of the older entry to vmap
 
 
 def apply(cls, args, kwargs=None):

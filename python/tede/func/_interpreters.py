@@ -83,7 +83,7 @@ class CInterpreter:
         return self._size
 
     def randomness(self):
-        return (RandomnessType.Error, RandomnessType.Different, RandomnessType.Same)[self._randomness]
+        return (RandomnessType.Error, RandomnessType.Different, RandomnessType.Same, RandomnessType.Error)[self._randomness]
 
 
 def maybe_current_level():

@@ -10,6 +10,7 @@ from tede.func._levels import VMAP, flatten, level
 from tede.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 RANDOMNESS = {"error": 0, "different": 1, "same": 2}
+UNSUPPORTED = 3         # of the older entry, which has no such option
 _warned = set()
 _fallback_allowed = True
 
