@@ -3,7 +3,7 @@ import itertools
 import re
 
 import tede
-from tede._schema_types import WORDS, parse
+from tede._schema_types import DictType, ListType, TupleType, WORDS, parse
 
 
 class AliasInfo:
@@ -61,6 +61,7 @@ class Argument:
         alias = alias if of_list is None else of_list
         self.name = name or ""
         self.type = self.real_type = parse(base + suffix)
+        self._type_text = base + re.sub(r"\d", "", suffix)
         size = re.search(r"\[(\d+)\]", suffix)
         self.N = int(size.group(1)) if size else None
         self.kwarg_only = kwarg_only
@@ -82,6 +83,17 @@ class Argument:
         return self._default is not _MISSING
 
     is_write = property(lambda self: self.alias_info is not None and self.alias_info.is_write)
+
+    def _takes(self, old):
+        """Whether all that may be passed for `old` may be for this one, and its results stand for those of `old`."""
+        return (self.name == old.name and self.N == old.N and self.alias_info == old.alias_info
+                and (old.kwarg_only or not self.kwarg_only) and (not old.has_default_value() or self._has_default_of(old)))
+
+    def _has_default_of(self, other):
+        return self.has_default_value() == other.has_default_value() and self.default_value == other.default_value
+
+    def _is_like(self, old):
+        return self._takes(old) and self.type == old.type and self._has_default_of(old)
 
 
 def _split(text):
@@ -120,20 +132,63 @@ class FunctionSchema:
         self.name = f"{namespace}::{name}" if namespace else name
         arguments, results = _closing(rest)
         self.arguments, only = [], False
+        self.is_vararg = self.is_varret = False
         for part in _split(arguments):
             if part == "*":
                 only = True
+            elif part == "...":
+                self.is_vararg = True
             else:
                 self.arguments.append(Argument(part, only))
         results = results.strip()
         if results.startswith("("):
             results = results[1:-1]
         self.returns = [Argument(part, False) for part in _split(results)]
-        self.is_vararg = self.is_varret = False
+        if self.is_vararg and any(a.has_default_value() for a in self.arguments):
+            raise RuntimeError(f"schemas with vararg (...) can't have default value args: {self._text}")
 
     @property
     def is_mutable(self):
         return any(a.is_write for a in self.arguments)
+
+    def _beside(self, old):
+        """Pairs of arguments that aren't and that are out=, and those that came to both; None if these are other operators."""
+        same = all(getattr(self, name) == getattr(old, name) for name in ("name", "overload_name", "is_vararg", "is_varret"))
+        if not same or len(self.returns) != len(old.returns):
+            return None
+        ours, theirs = ([[a for a in schema.arguments if a.is_out == out] for out in (False, True)] for schema in (self, old))
+        return [(list(zip(new, before)), len(new) - len(before), new[len(before):]) for new, before in zip(ours, theirs)]
+
+    def is_backward_compatible_with(self, old_schema):
+        """Whether calls that were written for `old_schema` run with this one."""
+        beside = self._beside(old_schema)
+        if beside is None or not all(new._takes(old) and new.type.isSubtypeOf(old.type) for new, old in zip(self.returns, old_schema.returns)):
+            return False
+        (pairs, more, added), (outs, more_outs, _) = beside
+        return (more >= 0 and more_outs >= 0 and all(a.has_default_value() for a in added)
+                and all(new._takes(old) and old.type.isSubtypeOf(new.type) for new, old in pairs + outs))
+
+    def check_forward_compatible_with(self, old_schema):
+        """Whether calls that are written for this one run with `old_schema`, as far as defaults are left out; and why not."""
+        beside = self._beside(old_schema)
+        if beside is None:
+            return False, ""
+        (pairs, _, added), (outs, more_outs, _) = beside
+        for new, old in pairs:
+            if not new._is_like(old):
+                return False, f"'{new.name}' is not forward compatible with the older version of the schema"
+        for new in added:
+            about = f"Function schema is not forward compatible since the new argument '{new.name}' of type {new._type_text}"
+            if not new.has_default_value():
+                return False, f"{about} did not provide a default value."
+            if isinstance(new.type, (ListType, DictType, TupleType)):
+                return False, f"{about} has a container type as its default value."
+        if more_outs:
+            return False, "Function schema should have the same number of out arguments"
+        for new, old in outs:
+            if not new._is_like(old):
+                return False, f"Out argument '{new.name}' is not FC with the older version of the schema"
+        return True, ""
 
     def __str__(self):
         return self._text

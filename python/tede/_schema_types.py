@@ -28,8 +28,12 @@ class Type:
     def __str__(self):
         return self._text
 
-    __repr__ = str = __str__
+    __repr__ = __str__
     annotation_str = property(__str__)
+
+    def str(self):
+        """What a schema writes for it."""
+        return "Scalar" if isinstance(self, NumberType) else self._text
 
     def kind(self):
         return type(self).__name__.removeprefix("_")
@@ -89,12 +93,18 @@ class _OfOne(_Container):
 
 
 class OptionalType(_OfOne):
+    def str(self):
+        return self.getElementType().str() + "?"
+
     @staticmethod
     def ofTensor():
         return OptionalType(TensorType.get())
 
 
 class ListType(_OfOne):
+    def str(self):
+        return self.getElementType().str() + "[]"
+
     ofInts = staticmethod(lambda: ListType(IntType.get()))
     ofFloats = staticmethod(lambda: ListType(FloatType.get()))
     ofComplexDoubles = staticmethod(lambda: ListType(ComplexType.get()))
@@ -119,6 +129,9 @@ class TupleType(_Container):
     def __init__(self, a):
         super().__init__(*a)
 
+    def str(self):
+        return f"({', '.join(inner.str() for inner in self._held)})"
+
     def elements(self):
         return list(self._held)
 
@@ -126,6 +139,9 @@ class TupleType(_Container):
 class DictType(_Container):
     def __init__(self, key, value):
         super().__init__(key, value)
+
+    def str(self):
+        return f"Dict({self._held[0].str()}, {self._held[1].str()})"
 
     def getKeyType(self):
         return self._held[0]

@@ -200,6 +200,8 @@ def test_types_of_schemas_are_objects(lib):
     schema = lib._C.parse_schema("a::b(Tensor x, int[2]? n, SymInt k, Device d, float[] f, str s, Generator? g) -> Tensor")
     types = [argument.type for argument in schema.arguments]
     assert [str(t) for t in types] == ["Tensor", "Optional[List[int]]", "int", "Device", "List[float]", "str", "Optional[Generator]"]
+    assert [t.str() for t in types] == ["Tensor", "int[]?", "int", "Device", "float[]", "str", "Generator?"]
+    assert lib.DictType(lib.StringType.get(), lib.TupleType([lib.NumberType.get(), lib.FloatType.get()])).str() == "Dict(str, (Scalar, float))"
     assert [t.kind() for t in types] == ["TensorType", "OptionalType", "IntType", "DeviceObjType", "ListType", "StringType",
                                          "OptionalType"]
     assert isinstance(types[0], lib.TensorType) and isinstance(types[1].getElementType(), lib.ListType)
