@@ -238,3 +238,11 @@ def test_sparse_data_at_other_elements_than_the_mask(lib, layout):
         lib.masked.masked_tensor(lib.ones(2, 2).to_sparse_csc(), lib.ones(2, 2).bool().to_sparse_csc())
     with pytest.raises(TypeError, match="data and mask must have the same layout"):
         lib.masked.masked_tensor(data, lib.tensor(M))
+
+
+def test_contiguous_is_of_data_and_mask(lib):
+    data = lib.arange(6.).reshape(2, 3).t()
+    x = lib.masked.masked_tensor(data, data > 1)
+    y = x.contiguous()
+    assert not x.is_contiguous() and y.is_contiguous() and y.stride() == (2, 1)
+    assert y.get_data().is_contiguous() and y.get_mask().is_contiguous() and shown(y) == shown(x)

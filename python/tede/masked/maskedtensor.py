@@ -249,9 +249,9 @@ def _functions():
                 table[getattr(place, name)] = _reduction(name)
 
     def keep(input, memory_format=tede.contiguous_format):
-        if input.is_contiguous():
+        if input.is_contiguous(memory_format=memory_format):
             return input
-        return _FromParts.apply(input.get_data(), input._masked_mask.contiguous())
+        return _FromParts.apply(*(x.contiguous(memory_format=memory_format) for x in (input.get_data(), input._masked_mask)))
     table[Tensor.contiguous] = _strided_only(keep)
     table[Tensor.is_contiguous] = _strided_only(lambda input, *args, **kwargs: input._masked_data.is_contiguous(*args, **kwargs))
     table[Tensor.to_dense] = _conversion(tede.strided)
