@@ -119,7 +119,8 @@ def _closing(text):
     """What stands before the bracket that closes the arguments, and what behind its arrow."""
     masked = re.sub(r"\([^()]*\)", lambda alias: "-" * len(alias[0]), text)        # alias sets have brackets and arrows, too
     end = masked.index(")")
-    return text[:end], text[masked.index("->", end) + 2:]
+    arrow = masked.find("->", end)
+    return text[:end], text[arrow + 2:] if arrow >= 0 else None
 
 
 class FunctionSchema:
@@ -140,12 +141,14 @@ class FunctionSchema:
                 self.is_vararg = True
             else:
                 self.arguments.append(Argument(part, only))
+        if self.is_vararg and any(a.has_default_value() for a in self.arguments):
+            raise RuntimeError(f"schemas with vararg (...) can't have default value args: {self._text}")
+        if results is None:
+            raise RuntimeError(f"expected arrow '->' and results behind the arguments of {self._text}")
         results = results.strip()
         if results.startswith("("):
             results = results[1:-1]
         self.returns = [Argument(part, False) for part in _split(results)]
-        if self.is_vararg and any(a.has_default_value() for a in self.arguments):
-            raise RuntimeError(f"schemas with vararg (...) can't have default value args: {self._text}")
 
     @property
     def is_mutable(self):

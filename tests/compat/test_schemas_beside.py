@@ -48,3 +48,8 @@ def test_arguments_without_number_have_no_defaults(lib):
     assert lib._C.parse_schema("f(int a, ...) -> Tensor").is_backward_compatible_with(lib._C.parse_schema("f(int a, ...) -> Tensor"))
     with pytest.raises(RuntimeError, match=r"schemas with vararg \(...\) can't have default value args"):
         lib._C.parse_schema("f(int a, int b=0, ...) -> ()")
+
+
+def test_a_schema_without_results_is_an_error(lib):
+    with pytest.raises(RuntimeError, match="expected arrow"):
+        lib._C.parse_schema("f(int a)")
