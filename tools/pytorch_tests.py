@@ -91,12 +91,24 @@ NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_d
          "fx.experimental._config.patch": lambda **kwargs: lambda test: test,
          "testing._comparison._unwrap_dtensor_for_comparison": lambda *args: args,
          "testing._comparison.TensorLikePair._check_supported": lambda self, tensor, *, id: None,
+         "masked.maskedtensor._tensors_match": lambda a, b, exact=True, rtol=1e-5, atol=1e-8: _alike(
+             a, b.to(a.dtype), *(0, 0) if exact else (rtol, atol)),
+         "masked.maskedtensor._masks_match": lambda a, b: not (hasattr(a, "get_mask") and hasattr(b, "get_mask")) or _alike(a.get_mask(), b.get_mask(), 0, 0),
          **dict.fromkeys(["_C.ScriptFunction", "_C.ScriptMethod", "_C.ScriptObject", "_C._ConvBackend", "per_tensor_affine",
                           "cuda.jiterator", "backends.python_native", "_mkldnn"])}
 _ENVIRONMENT = "TEDE_PYTORCH_TESTS"       # what child processes have to know, as JSON
 
 
 # ---- within a process that runs tests ----------------------------------------------------------------------------------
+
+def _alike(a, b, rtol, atol):
+    """Whether two tensors of one layout are of one shape and close, the parts of sparse ones as well; they don't broadcast."""
+    try:
+        sys.modules["torch"].testing.assert_close(a, b, rtol=rtol, atol=atol, check_stride=False)
+    except AssertionError:
+        return False
+    return True
+
 
 def _overloads(name):
     """The overloads of an operator that is named with its namespace."""
