@@ -3,8 +3,7 @@
 #define TD_DISPATCH_FRAME_H
 #include <tede/dispatch.h>
 
-/* The tensors of an argument or result, be it one or a list. */
-/* Where the k-th tensor of a result stands. */
+/* The tensors of an argument or result, be it one or a list; and where the k-th of a result stands. */
 static inline td_tensor **td_place_of(td_value *v, int k) { return v->kind == TD_VALUE_TENSOR ? &v->tensor : (td_tensor **)&v->tensors[k]; }
 static inline int        td_tensors_in(const td_value *v) { return v->kind == TD_VALUE_TENSOR ? 1 : v->kind == TD_VALUE_TENSORS ? (int)v->count : 0; }
 static inline td_tensor *td_tensor_in(const td_value *v, int k) { return v->kind == TD_VALUE_TENSOR ? v->tensor : v->tensors[k]; }
