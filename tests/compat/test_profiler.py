@@ -308,7 +308,7 @@ def test_steps_don_t_cut_through_python_s_functions(lib, tmp_path):
             train(prof)
     prof.export_chrome_trace(str(tmp_path / 'trace.json'))
     events = json.loads((tmp_path / 'trace.json').read_text())['traceEvents']
-    spans = [[(e['ts'], e['ts'] + e['dur']) for e in events if word in e['name']] for word in ('ProfilerStep', ': train')]
+    spans = [[(round(1e3 * e['ts']), round(1e3 * (e['ts'] + e['dur']))) for e in events if word in e['name']] for word in ('ProfilerStep', ': train')]
     assert [len(found) for found in spans] == [4, 4]
     for start, end in spans[0]:
         for begin, stop in spans[1]:

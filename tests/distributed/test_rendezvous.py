@@ -223,6 +223,7 @@ def test_a_launcher_that_was_missed_takes_its_place_again(launchers):
     stops._stop_heartbeats()
     place = stays._shared
     assert comes_true(lambda: len(place.look().participants) == 1)
+    stays.beat()                            # the state forgets it, and it comes before anybody has looked again
     stops.beat()
     assert len(place.look().participants) == 2 and stays.num_nodes_waiting() == stops.num_nodes_waiting() == 0
 

@@ -95,9 +95,6 @@ class _State:
     def text(self):
         return json.dumps(dataclasses.asdict(self)).encode()
 
-    def beat(self, node):
-        self.heartbeats[node] = self.heartbeats.get(node, 0) + 1
-
     def unlist(self, node):
         self.waiting, self.redundant = ([name for name in names if name != node] for names in (self.waiting, self.redundant))
 
@@ -186,6 +183,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
         self._shared, self._heartbeat = _Shared(backend, settings), None
         self._node = f"{local_addr or socket.getfqdn()}_{os.getpid()}_{next(self._count)}_{secrets.token_hex(4)}"
         self._round = self._rank = None
+        self._beats = itertools.count()         # goes on where the others have forgotten this one, who may remember its last number
 
     @classmethod
     def from_backend(cls, run_id, store, backend, min_nodes, max_nodes, local_addr=None, timeout=None, keep_alive_interval=5, keep_alive_max_attempt=3):
@@ -254,7 +252,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
             if count == settings.max_nodes or self._enough and now - self._enough >= settings.timeout.last_call.total_seconds():
                 state.finish()
         if node not in state.heartbeats or now - self._beaten >= settings.keep_alive_interval.total_seconds():
-            state.beat(node)
+            state.heartbeats[node] = next(self._beats)
             self._beaten = now
         return state
 
@@ -264,7 +262,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
             if self._node not in state.participants and state.complete and state.round == self._round and len(state.participants) < self.settings.max_nodes:
                 state.participants[self._node] = self._rank
             if self._node in state.participants:
-                state.beat(self._node)
+                state.heartbeats[self._node] = next(self._beats)
         try:
             self._shared.change(edit, self.settings.timeout.heartbeat)
         except RendezvousError as error:
