@@ -14,14 +14,6 @@ typedef struct gradient {
     char name[40], backward[72];
 } gradient;
 
-static int argument_named(const td_op_info *info, const char *name)
-{
-    for (int i = 0; i < info->n_arguments; i++)
-        if (!strcmp(info->arguments[i].name, name))
-            return i;
-    return -1;
-}
-
 static int setup(void *context, td_node *node, const td_value *arguments, const td_value *results, void **state)
 {
     static const char *const sizes[] = {"batch_size", "channels", "height", "width"};

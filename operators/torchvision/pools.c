@@ -8,6 +8,7 @@
  * rois is [K, 5]; what is pooled is [N, C, H, W]; the result is [K, C, rows, columns], or of C / (rows * columns) channels. */
 #include "torchvision.h"
 #include <float.h>
+#include <tgmath.h>
 
 typedef struct pooling {
     const void *rois, *planes, *grad;
@@ -33,52 +34,41 @@ static void reached(double start, double step, int64_t count, int64_t length, in
 #define T float
 #define NAME(x) x##_f32
 #define LEAST -FLT_MAX
-static float ceil_f32(float x) { return ceilf(x); }
-static float floor_f32(float x) { return floorf(x); }
-static float round_f32(float x) { return roundf(x); }
 #include "pools_loops.h"
 #define T double
 #define NAME(x) x##_f64
 #define LEAST -DBL_MAX
-static double ceil_f64(double x) { return ceil(x); }
-static double floor_f64(double x) { return floor(x); }
-static double round_f64(double x) { return round(x); }
 #include "pools_loops.h"
 
-/* ---- the operators: where their arguments are, and what they do */
+/* ---- the operators, which have arguments of the same names */
 
 typedef struct loops { td_loop_body *f32, *f64; } loops;
 typedef struct kind {
-    loops  forward, backward;
-    bool   samples, by_position;
+    loops       forward, backward;
+    bool        samples, by_position;
+    const char *places;         /* of the backward pass: what the forward pass noted */
 } kind;
-static const kind roi_align = {{align_f32, align_f64}, {align_back_f32, align_back_f64}, true, false},
-                  ps_roi_align = {{align_f32, align_f64}, {align_back_f32, align_back_f64}, true, true},
-                  roi_pool = {{pool_f32, pool_f64}, {pool_back_f32, pool_back_f64}, false, false},
-                  ps_roi_pool = {{pool_f32, pool_f64}, {pool_back_f32, pool_back_f64}, false, true};
+static const kind roi_align = {{align_f32, align_f64}, {align_back_f32, align_back_f64}, true, false, NULL},
+                  ps_roi_align = {{align_f32, align_f64}, {align_back_f32, align_back_f64}, true, true, "channel_mapping"},
+                  roi_pool = {{pool_f32, pool_f64}, {pool_back_f32, pool_back_f64}, false, false, "argmax"},
+                  ps_roi_pool = {{pool_f32, pool_f64}, {pool_back_f32, pool_back_f64}, false, true, "channel_mapping"};
 
-/* The argument of this name; NULL where there is none. */
-static const td_value *named(const td_op *op, const td_value *arguments, const char *name)
+/* The argument of this name, 0 or NULL where there is none. */
+static td_value named(const td_op *op, const td_value *arguments, const char *name)
 {
-    const td_op_info *info = td_op_describe(op);
-    for (int i = 0; i < info->n_arguments; i++)
-        if (!strcmp(info->arguments[i].name, name))
-            return arguments + i;
-    return NULL;
+    const int i = argument_named(td_op_describe(op), name);
+    return i < 0 ? (td_value){0} : arguments[i];
 }
-static int64_t integer(const td_op *op, const td_value *arguments, const char *name)
-{
-    const td_value *value = named(op, arguments, name);
-    return value ? value->integer : 0;
-}
-static double number(const td_op *op, const td_value *arguments, const char *name) { return named(op, arguments, name)->number; }
+static int64_t integer(const td_op *op, const td_value *arguments, const char *name) { return named(op, arguments, name).integer; }
+static double number(const td_op *op, const td_value *arguments, const char *name) { return named(op, arguments, name).number; }
+static td_tensor *tensor(const td_op *op, const td_value *arguments, const char *name) { return named(op, arguments, name).tensor; }
 
 enum { MOST_SAMPLES = 65536 };      /* in a bin, along an axis: they are kept */
 
 /* Everything but memory. */
 static int describe(const td_op *op, const td_value *arguments, const kind *k, const td_tensor *planes, pooling *p)
 {
-    const td_tensor *rois = arguments[1].tensor;
+    const td_tensor *rois = tensor(op, arguments, "rois");
     if (td_tensor_ndim(rois) != 2 || size_of(rois, 1) != 5)
         return td_error(TD_E_RUNTIME, "%s: rois must have shape as Tensor[K, 5]", operator_title(op));
     *p = (pooling){.boxes = size_of(rois, 0), .scale = number(op, arguments, "spatial_scale"), .by_position = k->by_position};
@@ -108,7 +98,8 @@ static int describe(const td_op *op, const td_value *arguments, const kind *k, c
     if (k->by_position && p->channels % (p->rows * p->columns))
         return td_error(TD_E_RUNTIME, "%s: input channels must be a multiple of pooling height * pooling width (%" PRId64 " of %" PRId64 " x %" PRId64 ")",
                         operator_title(op), p->channels, p->rows, p->columns);
-    return tv_same_dtype(op, arguments, 0, 1);
+    const td_op_info *info = td_op_describe(op);
+    return tv_same_dtype(op, arguments, argument_named(info, planes ? "input" : "grad"), argument_named(info, "rois"));
 }
 
 /* Each box is of an image that is there. `rois` is contiguous, of the computed dtype. */
@@ -126,7 +117,7 @@ static META(meta_pool)
 {
     pooling p;
     const kind *k = context;
-    td_tensor *x = arguments[0].tensor;
+    td_tensor *x = tensor(op, arguments, "input");
     if (describe(op, arguments, k, x, &p) || tv_floats(op, x))
         return -1;
     const int64_t sizes[] = {p.boxes, p.pooled, p.rows, p.columns};
@@ -145,9 +136,10 @@ static IMPL(pool)
 {
     pooling p;
     const kind *k = context;
-    const td_dtype dtype = computed(td_tensor_dtype(arguments[0].tensor));
+    td_tensor *input = tensor(op, arguments, "input");
+    const td_dtype dtype = computed(td_tensor_dtype(input));
     const bool places = td_op_describe(op)->n_results > 1;
-    TD_AUTO td_tensor *planes = td_as_contiguous(arguments[0].tensor, dtype), *rois = td_as_contiguous(arguments[1].tensor, dtype);
+    TD_AUTO td_tensor *planes = td_as_contiguous(input, dtype), *rois = td_as_contiguous(tensor(op, arguments, "rois"), dtype);
     TD_AUTO td_tensor *out = td_writable(results[0], dtype), *noted = places ? td_writable(results[1], TD_I32) : TD_NONE;
     if (!planes || !rois || !out || !noted || describe(op, arguments, k, planes, &p) || check_images(op, rois, size_of(planes, 0)))
         return -1;
@@ -161,9 +153,9 @@ static IMPL(pool)
 static META(meta_back)
 {
     pooling p;
-    td_tensor *grad = arguments[0].tensor;
+    td_tensor *grad = tensor(op, arguments, "grad");
     if (describe(op, arguments, context, NULL, &p) || tv_floats(op, grad) ||
-        td_check_sizes_of(op, 0, grad, 4, (int64_t[]){p.boxes, p.pooled, p.rows, p.columns}))
+        td_check_sizes_of(op, argument_named(td_op_describe(op), "grad"), grad, 4, (int64_t[]){p.boxes, p.pooled, p.rows, p.columns}))
         return -1;
     const int64_t sizes[] = {integer(op, arguments, "batch_size"), p.channels, p.height, p.width};
     return td_spec_set(specs, 4, sizes, td_tensor_dtype(grad), td_tensor_device(grad));
@@ -173,15 +165,15 @@ static IMPL(back)
 {
     pooling p;
     const kind *k = context;
-    const td_dtype dtype = computed(td_tensor_dtype(arguments[0].tensor));
-    const bool places = arguments[2].kind == TD_VALUE_TENSOR;
-    TD_AUTO td_tensor *grad = td_as_contiguous(arguments[0].tensor, dtype), *rois = td_as_contiguous(arguments[1].tensor, dtype);
-    TD_AUTO td_tensor *noted = places ? td_as_contiguous(arguments[2].tensor, TD_I32) : TD_NONE;
+    td_tensor *given = tensor(op, arguments, "grad"), *places = k->places ? tensor(op, arguments, k->places) : NULL;
+    const td_dtype dtype = computed(td_tensor_dtype(given));
+    TD_AUTO td_tensor *grad = td_as_contiguous(given, dtype), *rois = td_as_contiguous(tensor(op, arguments, "rois"), dtype);
+    TD_AUTO td_tensor *noted = places ? td_as_contiguous(places, TD_I32) : TD_NONE;
     TD_AUTO td_tensor *out = td_writable(results[0], dtype);
     if (!grad || !rois || !noted || !out || describe(op, arguments, k, NULL, &p) || check_images(op, rois, size_of(out, 0)))
         return -1;
     if (places && td_tensor_numel(noted) != td_tensor_numel(grad))
-        return td_error(TD_E_RUNTIME, "%s: %s must have grad's shape", operator_title(op), td_op_describe(op)->arguments[2].name);
+        return td_error(TD_E_RUNTIME, "%s: %s must have grad's shape", operator_title(op), k->places);
     if (td_tensor_numel(out))
         memset(td_tensor_data(out), 0, (size_t)td_tensor_numel(out) * td_dtype_size(dtype));
     p.planes = td_tensor_data(out), p.rois = td_tensor_data(rois), p.grad = td_tensor_data(grad);
@@ -197,7 +189,7 @@ static META(meta_quantized)
 {
     (void)context;
     pooling p;
-    td_tensor *x = arguments[0].tensor;
+    td_tensor *x = tensor(op, arguments, "input");
     if (!(TD_DTYPE_BIT(td_tensor_dtype(x)) & TD_INTEGERS))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", operator_title(op), td_dtype_title(td_tensor_dtype(x)));
     if (describe(op, arguments, &roi_align, x, &p))
@@ -210,8 +202,8 @@ static IMPL(quantized)
     (void)context;
     pooling p;
     const double zero = (double)integer(op, arguments, "input_zero_point");
-    TD_AUTO td_tensor *planes = td_sub_scalar(arguments[0].tensor, td_float(zero), td_int(1));
-    TD_AUTO td_tensor *x = planes ? td_as_contiguous(planes, TD_F32) : NULL, *integers = td_as_contiguous(arguments[1].tensor, TD_F32);
+    TD_AUTO td_tensor *planes = td_sub_scalar(tensor(op, arguments, "input"), td_float(zero), td_int(1));
+    TD_AUTO td_tensor *x = planes ? td_as_contiguous(planes, TD_F32) : NULL, *integers = td_as_contiguous(tensor(op, arguments, "rois"), TD_F32);
     TD_AUTO td_tensor *from_zero = integers ? td_sub_scalar(integers, td_float((double)integer(op, arguments, "rois_zero_point")), td_int(1)) : NULL;
     TD_AUTO td_tensor *rois = from_zero ? td_mul_scalar(from_zero, td_float(number(op, arguments, "rois_scale"))) : NULL;
     TD_AUTO td_tensor *out = rois ? td_zeros(4, td_tensor_sizes(results[0]), TD_F32, td_tensor_device(rois)) : NULL;

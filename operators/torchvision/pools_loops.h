@@ -19,7 +19,7 @@ static void NAME(extent)(const pooling *p, T from, T to, int64_t bins, T *start,
     if (p->at_least_one && *size < 1)
         *size = 1;
     *size /= (T)bins;
-    *grid = p->sampling > 0 ? (T)p->sampling : NAME(ceil)(*size);
+    *grid = p->sampling > 0 ? (T)p->sampling : ceil(*size);
 }
 
 static int NAME(axis_of)(const pooling *p, T from, T to, int64_t bins, int64_t length, AXIS *a)
@@ -158,13 +158,13 @@ static int64_t NAME(whole)(T x, int64_t most)
 /* The elements [*begin, *end) of a bin along an axis. */
 static void NAME(span)(const pooling *p, T from, T to, int64_t bins, int64_t bin, int64_t length, int64_t *begin, int64_t *end)
 {
-    const T start = NAME(round)(from * (T)p->scale), last = NAME(round)(to * (T)p->scale);
+    const T start = round(from * (T)p->scale), last = round(to * (T)p->scale);
     T size = p->by_position ? last - start : last - start + 1;
     size = (size > 1 ? size : 1) / (T)bins;
     /* The last row and column of the plane are in no bin of ps_roi_pool, as in torchvision. */
     const int64_t most = p->by_position && length ? length - 1 : length;
-    *begin = NAME(whole)(NAME(floor)((T)bin * size) + start, most);
-    *end = NAME(whole)(NAME(ceil)((T)(bin + 1) * size) + start, most);
+    *begin = NAME(whole)(floor((T)bin * size) + start, most);
+    *end = NAME(whole)(ceil((T)(bin + 1) * size) + start, most);
 }
 
 static void NAME(pool)(void *context, int64_t begin, int64_t end)
