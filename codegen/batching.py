@@ -1,11 +1,13 @@
 """Which rule an operator has at vmap levels: `batch:` of its entry, or what its kind and schema make of it.
 
 `batch: dims(absent_is_all, keeps_0d)` names the C function td_rule_dims and its modes, TD_DIMS_ABSENT_IS_ALL and so on of
-src/dispatch/batching.h; `batch: flat(prod.dim_int)` the form with a dimension that the rule calls."""
+src/dispatch/batching.h; `batch: flat(prod.dim_int)` the form with a dimension that the rule calls; `batch: product(self, mat2, matrices)` operands whose
+names differ from operator to operator."""
 import re
 
 DIMS = {'dim', 'dims', 'dim0', 'dim1', 'dim2', 'dimension', 'axis', 'axis0', 'axis1', 'start_dim', 'end_dim'}
 FORMS = {'flat', 'maybe_flat'}      # rules whose argument is another operator
+OPERANDS = {'product': 2, 'add_product': 2, 'exchanged_solve': 1, 'tolerance': 1, 'view_backward': 1}      # rules whose first arguments are so many operands
 
 
 class BatchError(ValueError):
@@ -39,7 +41,7 @@ def rows_of(op, operators):
     if op.kind != 'kernel' or op.parent or op.target:
         return None
     said, names = op.entry.get('rows'), [a.name for a in op.schema.arguments]
-    if said is None and read(text_of(op, False, operators), operators)[0] == 'td_rule_dims':
+    if said is None and read(text_of(op, False, operators), op.schema, operators)[0] == 'td_rule_dims':
         said = next((name for name in ('dim', 'dims') if name in names), None)
     return (names.index(said), said in DIMS) if said in names else None
 
@@ -52,8 +54,8 @@ def rows_table(families, operators):
                       'td_rows td_rows_of_ops[] = {', *lines, '    {0},', '};', ''])
 
 
-def read(text, operators):
-    """(rule or None, C modes, form or None) of an entry's text."""
+def read(text, schema, operators):
+    """(rule or None, C modes, form or None) of the text that the entry of this schema has."""
     match = re.fullmatch(r'(\w+)(?:\(([\w., ]+)\))?', str(text))
     if not match:
         raise BatchError(f'batch: {text!r} is not rule or rule(mode, ...)')
@@ -63,6 +65,11 @@ def read(text, operators):
         form = 'aten::' + words.pop(0) if words else None
         if form not in operators:
             raise BatchError(f'batch: {rule} needs the name of the operator that it calls, not {form}')
+    if rule in OPERANDS:
+        named, words = words[:OPERANDS[rule]], words[OPERANDS[rule]:]
+        if len(named) < OPERANDS[rule] or not {a.name for a in schema.arguments if a.is_tensor}.issuperset(named):
+            raise BatchError(f'batch: {rule} needs {OPERANDS[rule]} of the tensors that {schema.name} takes, not {named}')
+        form = '\0'.join(named)
     modes = ' | '.join(f'TD_{rule}_{word}'.upper() for word in words)
     return None if rule == 'parts' else f'td_rule_{rule}', modes or '0', form
 

@@ -120,7 +120,7 @@ class Rows:
         anywhere = composite and (not data_dependent or 'any_device' in op.entry.get('flags', []))
         by_operators = f'(td_kernel){composite}' if anywhere else 'NULL'
         batch_text = batching.text_of(op, bool(composite) and not data_dependent, self.operators)
-        batch = self.batch_table(batch_text)
+        batch = self.batch_table(batch_text, s)
         functional = batching.functional_of(op, self.operators)
         base = op.parent or op
         structured = f'\n    .structured = &structured_{base.c}, .on_strided = (td_kernel)strided_{op.c},' \
@@ -170,12 +170,12 @@ class Rows:
             self.code.append(f'static const td_op_traits {self.traits[text]} = {{sizeof(td_op_traits), {text}}};\n')
         return self.traits[text]
 
-    def batch_table(self, text):
+    def batch_table(self, text, schema):
         """The name of the table that says this of batches."""
-        rule, modes, form = key = batching.read(text, self.operators)
+        rule, modes, form = key = batching.read(text, schema, self.operators)
         if key not in self.batchings:
             self.batchings[key] = f'batching_{len(self.batchings)}'
-            name = json.dumps(form) if form else 'NULL'
+            name = '"' + form.replace('\0', r'\0') + '"' if form else 'NULL'
             self.code.append(f'static const td_batching {self.batchings[key]} = {{{rule or "NULL"}, {modes}, {name}}};\n')
         return self.batchings[key]
 

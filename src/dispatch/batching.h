@@ -39,7 +39,7 @@ enum {
 typedef struct td_batching {
     td_batch_rule *rule;            /* NULL: a composite, whose parts have rules */
     uint32_t       modes;
-    const char    *form;            /* flat: the full name of the form with a dimension */
+    const char    *form;            /* flat: the full name of the form with a dimension; product and others: names of operands, each with its 0 */
 } td_batching;
 
 #endif

@@ -102,6 +102,14 @@ td_tensor *td_operand(const td_batch *b, const char *name)
     int i = td_argument_index(b->op, name);
     return i >= 0 && b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
 }
+const char *td_form_name(const td_batch *b, int i)
+{
+    const char *name = b->form;
+    while (i-- > 0)
+        name += strlen(name) + 1;
+    return name;
+}
+td_tensor *td_form_operand(const td_batch *b, int i) { return td_operand(b, td_form_name(b, i)); }
 int td_batch_put(td_batch *b, const char *name, td_tensor *x) { return td_batch_set(b, argument_of(b, name), x); }
 int td_batch_put_ints(td_batch *b, const char *name, int64_t n, const int64_t *items)
 {

@@ -19,7 +19,7 @@ typedef struct td_batch {
     const td_value *arguments;    /* as called: wrappers among them */
     td_value       *results;
     uint32_t        modes;        /* of the rule: dispatch/batching.h */
-    const char     *form;
+    const char     *form;         /* the operator that the rule calls, or the operands that the entry names */
     td_frame        frame;        /* a copy of the arguments for the rule to change */
 } td_batch;
 
@@ -46,6 +46,9 @@ const td_value *td_given(const td_batch *b, const char *name);
 td_value       *td_changed(td_batch *b, const char *name);
 /* A tensor among the arguments (borrowed); TD_NONE where it is absent, or the schema has none of the name. */
 td_tensor      *td_operand(const td_batch *b, const char *name);
+/* The i-th of the operands that the entry names for the rule (codegen/batching.py), and its name. */
+const char *td_form_name(const td_batch *b, int i);
+td_tensor  *td_form_operand(const td_batch *b, int i);
 /* td_batch_set and td_batch_set_ints by name. */
 int td_batch_put(td_batch *b, const char *name, td_tensor *x) TD_MUST_USE;
 int td_batch_put_ints(td_batch *b, const char *name, int64_t n, const int64_t *items) TD_MUST_USE;

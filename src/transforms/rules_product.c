@@ -48,7 +48,7 @@ static int check_ranks(td_batch *b, td_tensor *left, td_tensor *right)
  * of ranks. */
 int td_rule_product(td_batch *b)
 {
-    td_tensor *left = b->arguments[0].tensor, *right = b->arguments[1].tensor;
+    td_tensor *left = td_form_operand(b, 0), *right = td_form_operand(b, 1);
     if ((!left->ndim || !right->ndim) && td_batch_check(b) != 0)
         return -1;
     return check_ranks(b, left, right) != 0 ? -1 : td_batch_give(b, 0, product(b, left, right), 0);
@@ -63,7 +63,7 @@ int td_rule_add_product(td_batch *b)
     if (td_batch_check(b) != 0)
         return -1;
     td_scalar beta = td_given(b, "beta")->scalar, alpha = td_given(b, "alpha")->scalar;
-    td_tensor *self = td_operand(b, "self"), *left = b->arguments[1].tensor, *right = b->arguments[2].tensor;
+    td_tensor *self = td_operand(b, "self"), *left = td_form_operand(b, 0), *right = td_form_operand(b, 1);
     int rank = right->ndim == 1 ? left->ndim - 1 : left->ndim;
     TD_AUTO td_tensor *made = product(b, left, right);
     TD_AUTO td_tensor *scaled = is_number(alpha, 1) ? td_tensor_retain(made) : td_mul_scalar(made, alpha);
@@ -155,14 +155,15 @@ int td_rule_exchanged_solve(td_batch *b)
 {
     if (td_batch_check(b) != 0)
         return -1;
+    const struct { const char *name; int less; } operands[] = {{td_form_name(b, 0), 0}, {"pivots", 1}, {"B", 0}};
     int rank = 0;
-    for (int i = 0; i < 3; i++) {
-        int own = b->arguments[i].tensor->ndim + (i == 1);
+    for (int i = 0; i < TD_COUNT(operands); i++) {
+        int own = td_operand(b, operands[i].name)->ndim + operands[i].less;
         rank = own > rank ? own : rank;
     }
-    for (int i = 0; i < 3; i++) {
-        TD_AUTO td_tensor *wide = td_expanded(b, b->arguments[i].tensor);
-        if (td_batch_set(b, i, td_padded(wide, i == 1 ? rank - 1 : rank)) != 0)
+    for (int i = 0; i < TD_COUNT(operands); i++) {
+        TD_AUTO td_tensor *wide = td_expanded(b, td_operand(b, operands[i].name));
+        if (td_batch_put(b, operands[i].name, td_padded(wide, rank - operands[i].less)) != 0)
             return -1;
     }
     return td_batch_call(b, b->op, 0);
@@ -173,15 +174,17 @@ int td_rule_tolerance(td_batch *b)
 {
     if (td_batch_check(b) != 0)
         return -1;
-    int rank = b->arguments[0].tensor->ndim - 2;
-    for (int i = 1; i < 3; i++)
-        if (b->arguments[i].kind == TD_VALUE_TENSOR && b->arguments[i].tensor != TD_NONE && b->arguments[i].tensor->ndim > rank)
-            rank = b->arguments[i].tensor->ndim;
-    for (int i = 0; i < 3; i++) {
-        if (b->arguments[i].kind != TD_VALUE_TENSOR || b->arguments[i].tensor == TD_NONE)
-            continue;
-        TD_AUTO td_tensor *wide = td_expanded(b, b->arguments[i].tensor);
-        if (td_batch_set(b, i, td_padded(wide, i ? rank : rank + 2)) != 0)
+    const struct { const char *name; int more; } operands[] = {{td_form_name(b, 0), 2}, {"atol", 0}, {"rtol", 0}};
+    int rank = 0;
+    for (int i = 0; i < TD_COUNT(operands); i++) {
+        const td_tensor *x = td_operand(b, operands[i].name);
+        if (x != TD_NONE && x->ndim - operands[i].more > rank)
+            rank = x->ndim - operands[i].more;
+    }
+    for (int i = 0; i < TD_COUNT(operands); i++) {
+        td_tensor *x = td_operand(b, operands[i].name);
+        TD_AUTO td_tensor *wide = x == TD_NONE ? NULL : td_expanded(b, x);
+        if (x != TD_NONE && td_batch_put(b, operands[i].name, td_padded(wide, rank + operands[i].more)) != 0)
             return -1;
     }
     return td_batch_call(b, b->op, 0);

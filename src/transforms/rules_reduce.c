@@ -88,7 +88,5 @@ int td_rule_search(td_batch *b)
  * and a set per member is a call per member. */
 int td_rule_isin(td_batch *b)
 {
-    if (b->arguments[1].kind == TD_VALUE_TENSOR && td_is_batched(b, b->arguments[1].tensor))
-        return td_rule_loop(b);
-    return td_rule_leading(b);
+    return td_is_batched(b, td_operand(b, "test_elements")) ? td_rule_loop(b) : td_rule_leading(b);
 }

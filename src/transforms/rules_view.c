@@ -153,18 +153,19 @@ int td_rule_roll(td_batch *b)
 /* x_backward(grad, input_sizes, dim, ...): the dimensions are those of what was viewed. */
 int td_rule_view_backward(td_batch *b)
 {
+    const char *grad = td_form_name(b, 0);
     const td_value *size = td_given(b, "input_sizes");
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size};
     if (size->count >= TD_MAX_DIMS)
         return td_error(TD_E_RUNTIME, "%s: too many dimensions", b->op->info.name);
     memcpy(sizes + 1, size->ints, sizeof *sizes * (size_t)size->count);
     bool added = size->count == 0;      /* windows of a number: it gets a dimension to be cut along */
-    TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
+    TD_AUTO td_tensor *front = td_front(b, td_operand(b, grad));
     sizes[1] = added ? 1 : sizes[1];
-    if (td_batch_set(b, 0, added ? td_unsqueeze(front, 1) : td_tensor_retain(front)) != 0 ||
+    if (td_batch_put(b, grad, added ? td_unsqueeze(front, 1) : td_tensor_retain(front)) != 0 ||
         td_batch_put_ints(b, "input_sizes", size->count + 1 + added, sizes) != 0)
         return -1;
-    for (int i = 2; i < b->op->info.n_arguments; i++)
+    for (int i = 0; i < b->op->info.n_arguments; i++)
         if (!strncmp(b->op->info.arguments[i].name, "dim", 3)) {
             int d = td_wrap_dim(b->arguments[i].integer, size->count);
             if (d < 0)

@@ -2,6 +2,7 @@
 import ast
 import pathlib
 import re
+import sys
 
 import pytest
 
@@ -182,7 +183,7 @@ def test_patterns_that_do_not_fit_the_schema(own):
 
 
 def test_traits_of_atens_operators_can_be_read():
-    assert _C._op_traits("aten::mm") == {"batch": "product(matrices)", "autocast": "lower_precision", "tags": "core", "names": "product",
+    assert _C._op_traits("aten::mm") == {"batch": "product(self, mat2, matrices)", "autocast": "lower_precision", "tags": "core", "names": "product",
                                          "flops": "product(self, mat2)", "shown": None, "spelled": None, "decompose": None, "undo": None,
                                          "promotes": False, "linear": False, "knows_bits": False}
     flags = {name: [_C._op_traits(f"aten::{name}")[flag] for flag in ("promotes", "linear", "knows_bits")] for name in ("add.Tensor", "clone")}
@@ -190,6 +191,16 @@ def test_traits_of_atens_operators_can_be_read():
     assert _C._op_traits("aten::sum.dim_IntList")["batch"] == "dims(absent_is_all)"
     assert _C._op_traits("aten::relu_")["batch"] == "pointwise"
     assert _C._op_traits("aten::rand")["batch"] == "random"
+
+
+def test_a_rule_that_an_entry_names_operands_for_needs_tensors_of_its_schema():
+    sys.path.insert(0, str(ROOT))
+    from codegen import batching, schema
+    signature = schema.parse('toy(Tensor self, Tensor vec, *, Scalar beta=1) -> Tensor')
+    assert batching.read('product(self, vec, matrix_vector)', signature, {}) == ('td_rule_product', 'TD_PRODUCT_MATRIX_VECTOR', 'self\0vec')
+    for text in 'product', 'product(self)', 'product(self, matrix_vector)', 'product(self, beta)':
+        with pytest.raises(batching.BatchError, match='product needs 2 of the tensors that toy takes'):
+            batching.read(text, signature, {})
 
 
 # ---- the tree
