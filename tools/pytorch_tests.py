@@ -570,7 +570,7 @@ def main():
     parser.add_argument("--show", type=int, default=5, help="how many names of each group of failures are printed")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "pytorch_tests")
     options = parser.parse_args()
-    options.tests = options.tests.resolve()
+    options.tests, options.out = options.tests.resolve(), options.out.resolve()
     if options.internal is None:
         options.internal = pathlib.Path(importlib.util.find_spec("torch").origin).parent.parent
     if options.k or options.every != 1 or options.everything:        # other results than those of whole files

@@ -151,3 +151,23 @@ def test_products_of_bytes_are_int32(lib):
             lib._int_mm(x, y)
     with pytest.raises(RuntimeError, match="Expected result dtype to be of type kInt but got float"):
         lib._int_mm(b.t(), b, out=lib.empty(8, 8))
+
+
+def test_linear_converts_a_bias_that_is_added_to_no_matrix(both):
+    results = []
+    for lib in both:
+        x, weight = lib.arange(24.).reshape(2, 3, 4).transpose(0, 1), lib.arange(20.).reshape(5, 4)
+        bias = lib.arange(5., dtype=lib.float16).requires_grad_()
+        row = lib.nn.functional.linear(x, weight, bias)
+        row.sum().backward()
+        wide = lib.nn.functional.linear(lib.ones(2, 2, 3, 4), weight, lib.ones(3, 5, dtype=lib.float64))
+        results.append([(y.dtype == dtype, y.tolist()) for y, dtype in ((row, lib.float32), (bias.grad, lib.float16), (wide, lib.float32))])
+        for operand in (x[0], x.contiguous()):
+            with pytest.raises(RuntimeError, match="self and mat2 must have the same dtype, but got Half and Float"):
+                lib.nn.functional.linear(operand, weight, bias)
+        with pytest.raises(RuntimeError, match="result type Half can't be cast to the desired output type Long"):
+            lib.nn.functional.linear(x.long(), weight.long(), bias)
+        layer = lib.nn.MultiheadAttention(4, 4, batch_first=True, dtype=lib.float64)
+        layer.in_proj_bias = lib.nn.Parameter(layer.in_proj_bias.to(lib.float16))
+        assert layer(*[lib.ones(2, 3, 4, dtype=lib.float64)] * 3)[0].dtype == lib.float64
+    assert results[0] == results[1]

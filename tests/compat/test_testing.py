@@ -118,3 +118,79 @@ def test_mappings_whose_keys_have_no_order(lib):
     lib.testing.assert_close({a: lib.ones(1), b: lib.ones(2)}, {a: lib.ones(1), b: lib.ones(2)})
     with pytest.raises(AssertionError, match="not close"):
         lib.testing.assert_close({a: lib.ones(1), b: lib.ones(2)}, {a: lib.ones(1), b: lib.zeros(2)})
+
+
+def test_tensors_without_strides_are_compared_by_their_parts(both):
+    tede, torch = both
+
+    def coo(lib, indices, values, size=(2, 2)):
+        return lib.sparse_coo_tensor(indices, values, size=size)
+
+    def compressed(lib, layout, rows, columns, values, size=(2, 2)):
+        return lib.sparse_compressed_tensor(lib.tensor(rows), lib.tensor(columns), lib.tensor(values), size=size, layout=getattr(lib, "sparse_" + layout))
+    cases = [lambda t: (t.ones(2, 3, 4).to_sparse(), t.ones(2, 3, 4).to_sparse(2)),
+             lambda t: (coo(t, [[0, 1], [1, 0]], [1, 2]), coo(t, [[0, 1, 1], [1, 0, 0]], [1, 1, 1])),
+             lambda t: (coo(t, [[0, 1], [1, 0]], [1, 2]), coo(t, [[0, 1], [1, 1]], [1, 2])),
+             lambda t: (coo(t, [[0, 1], [1, 0]], [1., 2.]), coo(t, [[0, 1], [1, 0]], [1., 3.])),
+             lambda t: (t.eye(2).to_sparse_csr(), t.ones(2, 2).to_sparse_csr())]
+    for layout in ("csr", "csc"):
+        cases += [lambda t, layout=layout: (compressed(t, layout, [0, 1, 2], [0, 1], [1, 2]), compressed(t, layout, [0, 1, 2], [0, 0], [1, 2])),
+                  lambda t, layout=layout: (compressed(t, layout, [0, 1, 2], [0, 1], [1, 2]), compressed(t, layout, [0, 2, 2], [0, 1], [1, 2])),
+                  lambda t, layout=layout: (compressed(t, layout, [0, 1, 2], [0, 1], [1, 2]), compressed(t, layout, [0, 1, 2], [0, 1], [1, 3]))]
+    for layout in ("bsr", "bsc"):
+        cases += [lambda t, layout=layout: (compressed(t, layout, [0, 1, 2], [0, 1], [[[1]], [[2]]]), compressed(t, layout, [0, 1, 2], [0, 0], [[[1]], [[2]]])),
+                  lambda t, layout=layout: (compressed(t, layout, [0, 1, 2], [0, 1], [[[1]], [[2]]]), compressed(t, layout, [0, 1, 2], [0, 1], [[[1]], [[3]]]))]
+    for case in cases:
+        assert failure(tede, *case(tede)) == failure(torch, *case(torch))
+    for lib in both:
+        indices = lib.tensor([0, 1, 2]), lib.tensor([0, 1])
+        narrow = (x.to(lib.int32) for x in indices)
+        lib.testing.assert_close(lib.sparse_csr_tensor(*indices, lib.ones(2)), lib.sparse_csr_tensor(*narrow, lib.ones(2)))
+        lib.testing.assert_close(lib.eye(2), lib.eye(2).to_sparse(), check_layout=False)
+
+
+def test_whether_and_how_both_are_quantized(lib):
+    x = lib.tensor([1.])
+    whole = lib.quantize_per_tensor(x, scale=1., zero_point=0, dtype=lib.qint32)
+    channels = lib.quantize_per_channel(x, lib.tensor([1.]), lib.tensor([0]), 0, lib.qint32)
+    for actual, expected, words in ((x, whole, "is_quantized"), (whole, channels, "qscheme()")):
+        with pytest.raises(AssertionError) as info:
+            lib.testing.assert_close(actual, expected)
+        assert f"attribute '{words}'" in str(info.value)
+    lib.testing.assert_close(whole, whole.clone())
+
+
+def test_errors_of_a_pair_itself_are_no_mismatch(lib, monkeypatch):
+    pair = lib.testing._comparison.TensorLikePair
+
+    def broken(*args, **kwargs):
+        raise KeyError("broken")
+    for name in ("compare", "__init__"):
+        with monkeypatch.context() as patch:
+            patch.setattr(pair, name, broken)
+            with pytest.raises(RuntimeError, match="unexpected exception") as info:
+                lib.testing.assert_close(lib.ones(1), lib.ones(1))
+            assert isinstance(info.value.__cause__, KeyError)
+
+
+def test_bounds_of_make_tensor(both):
+    made = []
+    for lib in both:
+        make = lib.testing.make_tensor
+        for dtype in ("bool", "int8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64"):
+            dtype = getattr(lib, dtype)
+            limits = lib.finfo(dtype) if dtype.is_floating_point or dtype.is_complex else lib.iinfo(dtype) if dtype != lib.bool else None
+            low, high = (int(limits.min), int(limits.max)) if limits else (0, 1)
+            for bounds in ((4 * low, 2 * low) if low else (-2, -1), (2 * high, 4 * high)):
+                with pytest.raises(ValueError, match="only supports"):
+                    make(2, dtype=dtype, device="cpu", low=bounds[0], high=bounds[1])
+        assert not make(9, dtype=lib.bool, device="cpu", low=-.5, high=.5).any() and not make(9, dtype=lib.int8, device="cpu", low=-.5, high=.5).any()
+        for dtype, value in ((lib.float32, 2), (lib.complex64, 2 + 2j)):
+            with pytest.warns(FutureWarning, match="low==high"):
+                assert (make(3, dtype=dtype, device="cpu", low=2, high=2) == value).all()
+        with pytest.raises(ValueError, match="must be less"):
+            make(3, dtype=lib.int32, device="cpu", low=2, high=2)
+        lib.manual_seed(3)
+        assert make(9, dtype=lib.float32, device="cpu", low=-lib.inf, high=lib.inf).isfinite().all()
+        made.append([make(4, dtype=getattr(lib, dtype), device="cpu").float().tolist() for dtype in ("float8_e5m2", "uint8", "uint16", "int64")])
+    assert made[0] == made[1]

@@ -269,6 +269,9 @@ class TensorLikePair(Pair):
             if x != y:
                 self._fail(AssertionError, f"The values for attribute '{name}' do not match: {x} != {y}.")
         check("shape", actual.shape, expected.shape)
+        check("is_quantized", actual.is_quantized, expected.is_quantized)
+        if actual.is_quantized:
+            check("qscheme()", actual.qscheme(), expected.qscheme())
         if actual.layout != expected.layout:
             if self.check_layout:
                 check("layout", actual.layout, expected.layout)
@@ -280,10 +283,11 @@ class TensorLikePair(Pair):
             check("dtype", actual.dtype, expected.dtype)
 
     def _equalize_attributes(self, actual, expected):
-        """Both on one device, strided, of one dtype."""
+        """Both on one device, of one dtype and layout."""
         if actual.device != expected.device:
             actual, expected = actual.cpu(), expected.cpu()
-        actual, expected = (x if x.layout is _C.strided else x.values() if x.layout is _C.jagged else x.to_dense() for x in (actual, expected))
+        if actual.layout != expected.layout:
+            actual, expected = (x if x.layout is _C.strided else x.to_dense() for x in (actual, expected))
         actual, expected = (x.dequantize() if x.is_quantized else x for x in (actual, expected))
         if actual.dtype != expected.dtype:
             dtype = _C.promote_types(*(_C.int64 if x.dtype in (_C.uint16, _C.uint32, _C.uint64) else x.dtype for x in (actual, expected)))
@@ -291,13 +295,35 @@ class TensorLikePair(Pair):
         return actual, expected
 
     def _compare_values(self, actual, expected):
-        rtol, atol = self.rtol, self.atol
+        """Tensors without strides are compared by their parts: elements that are stored differ from zeros that aren't."""
+        if actual.layout is _C.strided:
+            self._compare_elements(actual, expected, self.rtol, self.atol)
+        elif actual.layout is _C.jagged:
+            self._compare_elements(actual.values(), expected.values(), self.rtol, self.atol)
+        elif actual.layout is _C.sparse_coo:
+            self._compare_counts("sparse dimensions", "COO", actual.sparse_dim(), expected.sparse_dim())
+            self._compare_counts("specified values", "COO", actual._nnz(), expected._nnz())
+            self._compare_elements(actual._indices(), expected._indices(), 0, 0, "Sparse COO indices")
+            self._compare_elements(actual._values(), expected._values(), self.rtol, self.atol, "Sparse COO values")
+        else:
+            kind = str(actual.layout).rpartition("_")[2].upper()
+            self._compare_counts("specified values", kind, actual._nnz(), expected._nnz())
+            for part in ("crow_indices", "col_indices") if kind in ("CSR", "BSR") else ("ccol_indices", "row_indices"):
+                a, b = (getattr(x, part)().to(_C.int64) for x in (actual, expected))
+                self._compare_elements(a, b, 0, 0, f"Sparse {kind} {part}")
+            self._compare_elements(actual.values(), expected.values(), self.rtol, self.atol, f"Sparse {kind} values")
+
+    def _compare_counts(self, what, kind, actual, expected):
+        if actual != expected:
+            self._fail(AssertionError, f"The number of {what} in sparse {kind} tensors does not match: {actual} != {expected}")
+
+    def _compare_elements(self, actual, expected, rtol, atol, identifier=None):
         matches = actual.isclose(expected, rtol=rtol, atol=atol, equal_nan=self.equal_nan)
         if matches.all():
             return
         if not actual.dim():
-            self._fail(AssertionError, make_scalar_mismatch_msg(actual.item(), expected.item(), rtol=rtol, atol=atol))
-        self._fail(AssertionError, make_tensor_mismatch_msg(actual, expected, matches, rtol=rtol, atol=atol))
+            self._fail(AssertionError, make_scalar_mismatch_msg(actual.item(), expected.item(), rtol=rtol, atol=atol, identifier=identifier))
+        self._fail(AssertionError, make_tensor_mismatch_msg(actual, expected, matches, rtol=rtol, atol=atol, identifier=identifier))
 
     def extra_repr(self):
         return "rtol", "atol", "equal_nan", "check_device", "check_dtype", "check_layout", "check_stride"
@@ -334,6 +360,11 @@ def originate_pairs(actual, expected, *, pair_types, sequence_types=(collections
             return [kind(actual, expected, id=id, **values)]
         except UnsupportedInputs:
             continue
+        except ErrorMeta:
+            raise
+        except Exception as error:
+            raise RuntimeError(f"{kind.__name__} of the values at item {''.join(str([item]) for item in id) or '[]'} could not be made because of the "
+                               f"unexpected exception above: {type(actual)} and {type(expected)}") from error
     raise ErrorMeta(TypeError, f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.", id=id)
 
 
@@ -348,10 +379,20 @@ def not_close_error_metas(actual, expected, *, pair_types=(ObjectPair,), sequenc
     metas = []
     for pair in pairs:
         try:
-            pair.compare()
+            _compare(pair)
         except ErrorMeta as meta:
             metas.append(meta)
     return metas
+
+
+def _compare(pair):
+    """pair.compare(); what it raises but reports is an error of the pair itself, which the values' texts help to find."""
+    try:
+        pair.compare()
+    except ErrorMeta:
+        raise
+    except Exception as error:
+        raise RuntimeError(f"the unexpected exception above came from comparing\n\n{pair}") from error
 
 
 def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=None, equal_nan=False, check_device=True,
@@ -363,7 +404,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
                                     allow_subclasses=allow_subclasses, rtol=rtol, atol=atol, equal_nan=equal_nan,
                                     check_device=check_device, check_dtype=check_dtype, check_layout=check_layout,
                                     check_stride=check_stride):
-            pair.compare()
+            _compare(pair)
     except ErrorMeta as meta:
         error = meta.to_error(msg)
     if error is not None:

@@ -198,5 +198,6 @@ int td_on_device_linear(td_tensor *input, td_tensor *weight, td_tensor *bias, td
     }
     product_values v = td_product_of((td_dtype)input->dtype, rows, n, k);
     strides_of(&v, strides[0], strides[1], weight->strides[weight->ndim - 1], weight->ndim == 2 ? weight->strides[0] : 1);
-    return run(&v, td_int(1), td_int(1), x, weight, bias, out0);
+    TD_AUTO td_tensor *same = bias == TD_NONE ? td_tensor_retain(bias) : td_as_contiguous(bias, (td_dtype)input->dtype);
+    return same ? run(&v, td_int(1), td_int(1), x, weight, same, out0) : -1;
 }

@@ -551,7 +551,12 @@ int td_meta_linear(td_spec *specs, td_tensor *input, td_tensor *weight, td_tenso
     if (weight->ndim == 2)
         sizes[ndim++] = weight->sizes[0];
     if (bias != TD_NONE) {
-        if (bias->dtype != input->dtype)
+        /* PyTorch adds a bias to what is no matrix in memory by add_, which converts. */
+        const bool added = input->ndim != 2 && (!td_tensor_is_contiguous(input) || (input->ndim != 3 && bias->ndim != 1));
+        if (bias->dtype != input->dtype && added && td_check_cast("linear", td_promote_types((td_dtype)bias->dtype, (td_dtype)input->dtype),
+                                                                  (td_dtype)input->dtype))
+            return -1;
+        if (bias->dtype != input->dtype && !added)
             return td_error(TD_E_RUNTIME, "self and mat2 must have the same dtype, but got %s and %s",
                             td_dtype_title((td_dtype)bias->dtype), td_dtype_title((td_dtype)weight->dtype));
         if (check_expands(bias, ndim, sizes))
