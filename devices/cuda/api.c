@@ -18,8 +18,7 @@
 #define POINTER(result, name, arguments) result (*name) arguments;
 CUDA_FUNCTIONS(POINTER)
 CUDA_GRAPH_FUNCTIONS(POINTER)
-NVRTC_FUNCTIONS(POINTER)
-static const cuda_function of_driver[] = {CUDA_FUNCTIONS(CUDA_LISTED){NULL}}, of_graphs[] = {CUDA_GRAPH_FUNCTIONS(CUDA_LISTED){NULL}}, of_nvrtc[] = {NVRTC_FUNCTIONS(CUDA_LISTED){NULL}};
+static const cuda_function of_driver[] = {CUDA_FUNCTIONS(CUDA_LISTED){NULL}}, of_graphs[] = {CUDA_GRAPH_FUNCTIONS(CUDA_LISTED){NULL}};
 
 const char *cuda_look_up(void *library, const cuda_function *f)
 {
@@ -27,7 +26,7 @@ const char *cuda_look_up(void *library, const cuda_function *f)
         f++;
     return f->name;
 }
-static int look_all_up(void *library, const char *of, const cuda_function *functions)
+int cuda_look_all_up(void *library, const char *of, const cuda_function *functions)
 {
     const char *missing = cuda_look_up(library, functions);
     return missing ? td_error(TD_E_RUNTIME, "cuda: %s has no function %s: it is too old", of, missing) : 0;
@@ -88,7 +87,7 @@ int cuda_open(void)
     void *library = open_named("libcuda.so.1");
     library = library ? library : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     cuda_has_graphs = library && !cuda_look_up(library, of_graphs);
-    return library ? look_all_up(library, "the NVIDIA driver's libcuda.so.1", of_driver)
+    return library ? cuda_look_all_up(library, "the NVIDIA driver's libcuda.so.1", of_driver)
                    : td_error(TD_E_RUNTIME, "cuda: there is no NVIDIA driver (%s)", dlerror());
 }
 
@@ -122,10 +121,4 @@ void *cuda_library(const char *name)
     return library ? library
          : td_fail(TD_E_RUNTIME, "cuda: NVIDIA's library lib%s.so.%d isn't found in a folder of TEDE_CUDA_PATH, in site-packages/nvidia, or by the loader; "
                    "pip install 'tede[cuda]' brings it", name, major);
-}
-
-int nvrtc_open(void)
-{
-    void *library = cuda_library("nvrtc");
-    return library ? look_all_up(library, "NVRTC", of_nvrtc) : -1;
 }

@@ -2,7 +2,7 @@
  * run time.
  *
  * Names, types and numbers are those of NVIDIA's documentation; the tests compare them with cuda.h and nvrtc.h where those are installed. A
- * function is a pointer of its own name: those of the driver are set by cuda_open(), those of NVRTC when the first program is built. */
+ * function is a pointer of its own name: those of the driver are set by cuda_open(), those of NVRTC (nvrtc.c) when the first program is built. */
 #ifndef TEDE_CUDA_API_H
 #define TEDE_CUDA_API_H
 #include <stdbool.h>
@@ -96,13 +96,11 @@ enum { CUDA_NUMBERS(CUDA_NUMBER) CUDA_END };
 #define CUDA_POINTER(result, name, arguments) extern result (*name) arguments;
 CUDA_FUNCTIONS(CUDA_POINTER)
 CUDA_GRAPH_FUNCTIONS(CUDA_POINTER)
-NVRTC_FUNCTIONS(CUDA_POINTER)
 
 /* Whether the driver has graphs. */
 extern bool cuda_has_graphs;
 /* The driver; 0, or -1 with an error that says what isn't there. */
 int cuda_open(void);
-int nvrtc_open(void);
 /* A library of NVIDIA's by the middle of its name ("nvrtc"): of the driver's major version, else an older one, else whichever there is. NULL, with
  * an error that names it. */
 void *cuda_library(const char *name);
@@ -113,5 +111,7 @@ void *cuda_open_version(const char *name, int major);
 typedef struct cuda_function { const char *name; void **pointer; } cuda_function;
 #define CUDA_LISTED(result, name, arguments) {#name, (void **)&name},
 const char *cuda_look_up(void *library, const cuda_function *functions);
+/* The same: 0, or -1 with an error that names the library. */
+int cuda_look_all_up(void *library, const char *of, const cuda_function *functions);
 #endif
 #endif

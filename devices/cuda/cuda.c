@@ -98,19 +98,12 @@ static int properties(int index, td_device_properties *p)
 /* ---- contexts */
 
 /* Copies between indices go directly where the machine can do that; elsewhere the driver takes them through the CPU's memory. */
-static void connect(int index)
+static void connect(const struct index *from, const struct index *to)
 {
-    for (int i = 0; i < n_indices; i++) {
-        int can = 0;
-        if (i == index || !indices[i].context)
-            continue;
-        if (cuDeviceCanAccessPeer(&can, indices[index].device, indices[i].device) == CUDA_SUCCESS && can &&
-            cuCtxSetCurrent(indices[index].context) == CUDA_SUCCESS)
-            cuCtxEnablePeerAccess(indices[i].context, 0);
-        if (cuDeviceCanAccessPeer(&can, indices[i].device, indices[index].device) == CUDA_SUCCESS && can &&
-            cuCtxSetCurrent(indices[i].context) == CUDA_SUCCESS)
-            cuCtxEnablePeerAccess(indices[index].context, 0);
-    }
+    int can = 0;
+    if (from->context && to->context && cuDeviceCanAccessPeer(&can, from->device, to->device) == CUDA_SUCCESS && can &&
+        cuCtxSetCurrent(from->context) == CUDA_SUCCESS)
+        cuCtxEnablePeerAccess(to->context, 0);
 }
 
 /* On first use, since a context takes some hundred megabytes of its device. */
@@ -121,7 +114,9 @@ static int make_context(int index)
     CUresult status = indices[index].context ? CUDA_SUCCESS : cuDevicePrimaryCtxRetain(&context, indices[index].device);
     if (context) {
         __atomic_store_n(&indices[index].context, context, __ATOMIC_RELEASE);
-        connect(index);
+        for (int i = 0; i < n_indices; i++)
+            if (i != index)
+                connect(&indices[index], &indices[i]), connect(&indices[i], &indices[index]);
     }
     pthread_mutex_unlock(&lock);
     CUDA_TRY("making a context", status);
@@ -154,9 +149,8 @@ static int memory_info(int index, size_t *unused, size_t *total)
 static void *alloc(td_device device, size_t nbytes)
 {
     CUdeviceptr block = 0;
-    const int before = cuda_unrecorded_begin();
-    CUresult status = cuda_enter(device.index) ? CUDA_SUCCESS : cuMemAlloc_v2(&block, nbytes);
-    cuda_unrecorded_end(before);
+    CUresult status;
+    CUDA_UNRECORDED(status, cuda_enter(device.index) ? CUDA_SUCCESS : cuMemAlloc_v2(&block, nbytes));
     if (status != CUDA_SUCCESS)
         cuda_failed("an allocation", status);
     return (void *)(uintptr_t)block;
@@ -172,12 +166,11 @@ static void release(td_device device, void *block, size_t nbytes)
 static void *host_alloc(size_t nbytes)
 {
     void *block = NULL;
+    CUresult status;
     int index = n_indices - 1;
     while (index > 0 && !__atomic_load_n(&indices[index].context, __ATOMIC_ACQUIRE))
         index--;
-    const int before = cuda_unrecorded_begin();
-    CUresult status = cuda_enter(index) ? CUDA_SUCCESS : cuMemHostAlloc(&block, nbytes, CU_MEMHOSTALLOC_PORTABLE);
-    cuda_unrecorded_end(before);
+    CUDA_UNRECORDED(status, cuda_enter(index) ? CUDA_SUCCESS : cuMemHostAlloc(&block, nbytes, CU_MEMHOSTALLOC_PORTABLE));
     if (status != CUDA_SUCCESS)
         cuda_failed("page-locked memory", status);
     return block;
@@ -273,11 +266,10 @@ static int event_synchronize(td_device device, void *event)
 
 static int event_query(td_device device, void *event)
 {
+    CUresult status;
     if (cuda_enter(device.index))
         return -1;
-    const int before = cuda_unrecorded_begin();
-    CUresult status = cuEventQuery(event);
-    cuda_unrecorded_end(before);
+    CUDA_UNRECORDED(status, cuEventQuery(event));
     return status == CUDA_ERROR_NOT_READY ? 0 : status == CUDA_SUCCESS ? 1 : cuda_failed("what an event stands behind", status);
 }
 

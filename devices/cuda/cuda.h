@@ -23,9 +23,10 @@ int   cuda_graph_begin(td_device device, void *stream, td_graph_mode mode);
 void *cuda_graph_end(td_device device, void *stream);
 int   cuda_graph_launch(td_device device, void *stream, void *graph);
 void  cuda_graph_free(td_device device, void *graph);
-/* Around calls that may be made while a stream records, though the driver refuses them: begin returns what end is passed. */
+/* status = call, a call that may be made while a stream records, though the driver refuses it: begin returns what end is passed. */
 int   cuda_unrecorded_begin(void);
 void  cuda_unrecorded_end(int before);
+#define CUDA_UNRECORDED(status, call) do { const int before_ = cuda_unrecorded_begin(); status = (call); cuda_unrecorded_end(before_); } while (0)
 int   cuda_product(td_device device, void *stream, const td_product *product);
 int   cuda_convolution(td_device device, void *stream, const td_convolution_call *convolution);
 int   cuda_fft(td_device device, void *stream, const td_fft_call *fft);

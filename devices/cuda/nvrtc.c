@@ -2,25 +2,17 @@
  *
  * NVRTC compiles for the device's own kind of machine code (a cubin).  A device that is newer than NVRTC gets PTX, which the
  * driver translates. */
-#include "cuda.h"
+#include "vendor.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { OPTIONS = 16 };
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static bool opened;
-
-static int open_once(void)
-{
-    pthread_mutex_lock(&opening);
-    if (!opened)
-        opened = nvrtc_open() == 0;
-    pthread_mutex_unlock(&opening);
-    return opened ? 0 : -1;
-}
+#define POINTER(result, name, arguments) static result (*name) arguments;
+NVRTC_FUNCTIONS(POINTER)
+static const cuda_function functions[] = {NVRTC_FUNCTIONS(CUDA_LISTED){NULL}};
+static cuda_vendor library = {.name = "nvrtc", .functions = functions, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int nvrtc_failed(const char *what, nvrtcResult status)
 {
@@ -87,7 +79,7 @@ static int translate(td_device device, const char *source, const char *options, 
     nvrtcProgram program = NULL;
     char architecture[64];
     bool ptx = false;
-    if (open_once() || architecture_option(cuda_architecture(device.index), architecture, sizeof architecture, &ptx))
+    if (cuda_need(&library) || architecture_option(cuda_architecture(device.index), architecture, sizeof architecture, &ptx))
         return -1;
     NVRTC_TRY("making a program", nvrtcCreateProgram(&program, source, "tede.cu", 0, NULL, NULL));
     int status = compile(program, architecture, options) || read_code(program, ptx, binary) ? -1 : 0;
@@ -101,9 +93,8 @@ void *cuda_build(td_device device, const char *source, const char *options, td_b
     CUmodule module = NULL;
     if (cuda_enter(device.index) || (!again && translate(device, source, options, binary)))
         return NULL;
-    const int before = cuda_unrecorded_begin();
-    CUresult status = cuModuleLoadData(&module, binary->data);
-    cuda_unrecorded_end(before);
+    CUresult status;
+    CUDA_UNRECORDED(status, cuModuleLoadData(&module, binary->data));
     if (status != CUDA_SUCCESS && !again)
         cuda_failed("loading a program", status);
     return module;

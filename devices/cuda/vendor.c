@@ -3,22 +3,36 @@
 
 #include <stdlib.h>
 
+static int open_once(cuda_vendor *v)
+{
+    if (v->state > 0)
+        return 0;
+    if (v->before && !cuda_library(v->before))
+        td_error_clear();
+    void *library = v->major ? cuda_open_version(v->name, v->major) : cuda_library(v->name);
+    if (!library || cuda_look_all_up(library, v->name, v->functions))
+        return -1;
+    __atomic_store_n(&v->state, 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+int cuda_need(cuda_vendor *v)
+{
+    if (__atomic_load_n(&v->state, __ATOMIC_ACQUIRE) > 0)
+        return 0;
+    pthread_mutex_lock(&v->lock);
+    const int status = open_once(v);
+    pthread_mutex_unlock(&v->lock);
+    return status;
+}
+
 bool cuda_has(cuda_vendor *v)
 {
     int state = __atomic_load_n(&v->state, __ATOMIC_ACQUIRE);
-    if (state)
-        return state > 0;
-    pthread_mutex_lock(&v->lock);
-    if (!v->state) {
-        if (v->before && !cuda_library(v->before))
-            td_error_clear();
-        void *library = v->major ? cuda_open_version(v->name, v->major) : cuda_library(v->name);
-        if (!library)
-            td_error_clear();
-        __atomic_store_n(&v->state, library && !cuda_look_up(library, v->functions) ? 1 : -1, __ATOMIC_RELEASE);
+    if (state == 0 && (state = cuda_need(v) ? -1 : 1) < 0) {
+        td_error_clear();
+        __atomic_store_n(&v->state, state, __ATOMIC_RELEASE);
     }
-    state = v->state;
-    pthread_mutex_unlock(&v->lock);
     return state > 0;
 }
 

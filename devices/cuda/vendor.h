@@ -14,7 +14,10 @@ typedef struct cuda_vendor {
     pthread_mutex_t      lock;
     int                  state;             /* 0 until it is opened; then 1, or -1 where it isn't installed or lacks a function */
 } cuda_vendor;
+/* Whether it is there, which is found out once. */
 bool cuda_has(cuda_vendor *library);
+/* Opens it, should it not be open: 0, or -1 with an error that says what is missing (but for a library of one version). */
+int  cuda_need(cuda_vendor *library);
 
 typedef struct cuda_handle {
     struct cuda_handle *next;
