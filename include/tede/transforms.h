@@ -61,7 +61,8 @@ TD_API bool td_wrapper_any(const td_tensor *x, bool (*is)(const td_tensor *x));
 TD_API int td_vmap_register(const char *op, td_boxed_kernel *rule, void *context) TD_MUST_USE;
 /* Calls that ran once per member of a batch, since the process began. */
 TD_API int64_t td_vmap_fallback_count(void);
-/* Is called before an operator runs once per member, and refuses that by leaving an error; NULL: no function is called. */
+/* Is called with an operator's full name ("aten::histogram.bin_ct") before it runs once per member, and refuses that by
+ * leaving an error; NULL: no function is called. */
 TD_API void td_vmap_on_fallback(void (*warn)(const char *op));
 
 /* ---- forward mode: a tensor may have a tangent, its derivative along the one direction that is asked for. */

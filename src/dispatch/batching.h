@@ -31,7 +31,7 @@ enum {
     /* convolution_gradient */
     TD_CONVOLUTION_GRADIENT_OF_INPUT = 1, TD_CONVOLUTION_GRADIENT_OF_WEIGHT = 2,
     /* shape_inplace */
-    TD_SHAPE_INPLACE_OF_RESULT = 1, TD_SHAPE_INPLACE_DROPS_ONES = 2,
+    TD_SHAPE_INPLACE_OF_RESULT = 1, TD_SHAPE_INPLACE_DROPS = 2,
     /* parts */
     TD_PARTS_EXPAND_SELF = 1,       /* self is copied and written to: a copy per member */
 };

@@ -8,6 +8,15 @@ static void  (*on_loop)(const char *op);
 int64_t td_vmap_fallback_count(void) { return __atomic_load_n(&loops, __ATOMIC_RELAXED); }
 void    td_vmap_on_fallback(void (*warn)(const char *op)) { __atomic_store_n(&on_loop, warn, __ATOMIC_RELEASE); }
 
+enum { FULL_NAME = 128 };
+/* "aten::histogram.bin_ct" */
+static const char *full_name(const td_op *op, char *buffer)
+{
+    const td_op_info *info = &op->info;
+    snprintf(buffer, FULL_NAME, "%s::%s%s%s", td_op_space(op), info->name, *info->overload ? "." : "", info->overload);
+    return buffer;
+}
+
 /* A view, so that an in-place operator writes to the batch; what all members share is passed to each of them. */
 static td_tensor *member(td_batch *b, td_tensor *x, int64_t i)
 {
@@ -70,8 +79,8 @@ static int collect(td_batch *b, int n, td_value *made, int64_t size)
             }
             b->results[r] = (td_value){.kind = TD_VALUE_TENSORS, .count = (int32_t)out.count, .tensors = out.items};
         } else {
-            return td_error(TD_E_RUNTIME, "Batching rule not implemented for %s::%s. We could not generate a fallback.",
-                            td_op_space(b->op), b->op->info.name);
+            return td_error(TD_E_RUNTIME, "Batching rule not implemented for %s. We could not generate a fallback.",
+                            full_name(b->op, (char[FULL_NAME]){0}));
         }
     }
     return 0;
@@ -88,18 +97,18 @@ int td_batch_loop(td_batch *b, bool quiet)
     int n = info->n_results;
     void (*warn)(const char *op) = __atomic_load_n(&on_loop, __ATOMIC_ACQUIRE);
     if (warn && !quiet) {
-        warn(info->name);
+        warn(full_name(b->op, (char[FULL_NAME]){0}));
         if (td_error_code() != TD_OK)       /* it refuses */
             return -1;
     }
     __atomic_fetch_add(&loops, 1, __ATOMIC_RELAXED);
     for (int r = 0; r < n; r++)
         if (info->results[r].kind != TD_VALUE_TENSOR && info->results[r].kind != TD_VALUE_TENSORS)
-            return td_error(TD_E_RUNTIME, "Batching rule not implemented for %s::%s. We could not generate a fallback.",
-                            td_op_space(b->op), info->name);
+            return td_error(TD_E_RUNTIME, "Batching rule not implemented for %s. We could not generate a fallback.",
+                            full_name(b->op, (char[FULL_NAME]){0}));
     if (!b->size)
-        return td_error(TD_E_RUNTIME, "vmap: %s::%s has no batching rule, and nothing to go by in an empty batch",
-                        td_op_space(b->op), info->name);
+        return td_error(TD_E_RUNTIME, "vmap: %s has no batching rule, and nothing to go by in an empty batch",
+                        full_name(b->op, (char[FULL_NAME]){0}));
     td_value *made = td_mem_alloc_zero(sizeof *made * (size_t)(b->size * (n ? n : 1)));
     if (!made)
         return -1;

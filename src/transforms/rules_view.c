@@ -222,17 +222,15 @@ int td_rule_cat(td_batch *b)
     return status;
 }
 
-/* What a wrapper wraps, changed in place so that the batch is first: resize_ and its kin must change the caller's own
- * tensor, where a permuted view of it (td_front) would leave that one behind. Neighbours are exchanged one by one, so
- * that the others keep their order. */
-static td_wrapped *batch_first(td_batch *b, td_tensor *x)
+/* The batch moved to another dimension of what a wrapper wraps, in place: resize_ must change the caller's own tensor,
+ * where a permuted view of it (td_front) would leave that one behind. Neighbours are exchanged one by one, so that the
+ * others keep their order. */
+static int move_batch(td_wrapped *w, int to)
 {
-    td_wrapped *w = td_wrapped_at(x, b->level);
-    for (int d = w->dim; d > 0; d--)
-        if (td_transpose_(w->value, d, d - 1) != 0)
-            return NULL;
-    w->dim = 0;
-    return w;
+    for (int step = to < w->dim ? -1 : 1; w->dim != to; w->dim += step)
+        if (td_transpose_(w->value, w->dim, w->dim + step) != 0)
+            return -1;
+    return 0;
 }
 
 /* Each member keeps its elements in their order, as far as there is room for them. Resizing the whole batch would
@@ -248,60 +246,69 @@ int td_rule_resize(td_batch *b)
         return td_error(TD_E_RUNTIME, "resize_: too many dimensions");
     for (int d = 0; d < size->count; d++)
         numel *= sizes[d + 1] = size->ints[d];
-    td_wrapped *w = batch_first(b, self);
+    td_wrapped *w = td_wrapped_at(self, b->level);
+    int batch = w->dim < size->count ? w->dim : size->count;
     int64_t kept = numel < self->numel ? numel : self->numel;
-    TD_AUTO td_tensor *flat = w ? td_reshape(w->value, 2, (int64_t[]){b->size, self->numel}) : NULL;
+    TD_AUTO td_tensor *flat = move_batch(w, 0) == 0 ? td_reshape(w->value, 2, (int64_t[]){b->size, self->numel}) : NULL;
     TD_AUTO td_tensor *before = td_clone(flat);
-    if (!before || td_resize_(w->value, size->count + 1, sizes, TD_MEMORY_FORMAT_NONE) != 0 || td_wrapper_refresh(self) != 0)
+    if (!before || td_resize_(w->value, size->count + 1, sizes, TD_MEMORY_FORMAT_NONE) != 0)
         return -1;
     TD_AUTO td_tensor *line = td_view(w->value, 2, (int64_t[]){b->size, numel});
     TD_AUTO td_tensor *place = td_narrow(line, 1, 0, kept), *from = td_narrow(before, 1, 0, kept);
-    if (!place || !from || td_copy_(place, from) != 0)
+    if (!place || !from || td_copy_(place, from) != 0 || move_batch(w, batch) != 0 || td_wrapper_refresh(self) != 0)
         return -1;
     return td_batch_give(b, 0, td_tensor_retain(self), -1);
 }
 
-/* t_, unsqueeze_, ...: the wrapped tensor changes its shape, the batch staying where it is put: first. */
+/* A member's dimension among those of the wrapped tensor, whose batch is at `batch`; -1 if there is none. *shift counts by
+ * how many the batch moves, where dimensions before it come or go. */
+static int of_wrapped(const td_batch *b, const td_tensor *self, int batch, int64_t dim, int *shift)
+{
+    bool added = b->modes & TD_SHAPE_INPLACE_OF_RESULT, drops = b->modes & TD_SHAPE_INPLACE_DROPS;
+    int d = td_wrap_dim(dim, self->ndim + added);
+    if (d >= batch || d < 0)
+        return d < 0 ? -1 : d + 1;
+    *shift += added ? 1 : drops && self->sizes[d] == 1 ? -1 : 0;
+    return d;
+}
+
+/* t_, unsqueeze_, ...: the wrapped tensor, which is the caller's own, changes its shape; the batch stays between the
+ * dimensions that it lies between. */
 int td_rule_shape_inplace(td_batch *b)
 {
-    td_wrapped *w = batch_first(b, td_operand(b, "self"));
-    int ndim = td_operand(b, "self")->ndim;
-    bool of_result = b->modes & TD_SHAPE_INPLACE_OF_RESULT;
-    if (!w)
-        return -1;
-    if (b->modes & TD_SHAPE_INPLACE_DROPS_ONES) {
-        int64_t dims[TD_MAX_DIMS];
-        int n = 0;
-        for (int d = 0; d < ndim; d++)
-            if (td_operand(b, "self")->sizes[d] == 1)
-                dims[n++] = d + 1;
-        if (td_squeeze_dims_(w->value, n, dims) != 0 || td_wrapper_refresh(td_operand(b, "self")) != 0)
+    td_tensor *self = td_operand(b, "self");
+    td_wrapped *w = td_wrapped_at(self, b->level);
+    const int batch = w->dim;
+    int shift = 0, n_ones = 0;
+    int64_t ones[TD_MAX_DIMS];
+    for (int d = 0; d < self->ndim; d++)
+        if (self->sizes[d] == 1)
+            ones[n_ones++] = of_wrapped(b, self, batch, d, &shift);
+    if (b->op->info.n_arguments == 1) {  /* squeeze_(): by the member's sizes, since a batch of one member stays */
+        if (td_squeeze_dims_(w->value, n_ones, ones) != 0)
             return -1;
-        return td_batch_give(b, 0, td_tensor_retain(td_operand(b, "self")), -1);
+        w->dim += shift;
+        return td_wrapper_refresh(self) != 0 ? -1 : td_batch_give(b, 0, td_tensor_retain(self), -1);
     }
-    if (ndim == 0 && !of_result) {       /* its dimensions 0 and -1 are no dimensions of the batch's tensor */
-        for (int i = 1; i < b->op->info.n_arguments; i++) {
-            const td_value *v = &b->arguments[i];
-            for (int k = 0; v->kind == TD_VALUE_INTS ? k < v->count : k < 1; k++)
-                if (td_wrap_dim(v->kind == TD_VALUE_INTS ? v->ints[k] : v->integer, 0) < 0)
-                    return -1;
-        }
-        return td_batch_give(b, 0, td_tensor_retain(td_operand(b, "self")), -1);
-    }
+    shift = 0;
     if (td_batch_put(b, "self", td_tensor_retain(w->value)) != 0)
         return -1;
     for (int i = 1; i < b->op->info.n_arguments; i++) {
         td_value *v = &b->frame.values[i];
-        int64_t dims[TD_MAX_DIMS];
-        for (int k = 0; v->kind == TD_VALUE_INTS && k < v->count; k++)
-            if ((dims[k] = td_wrap_dim(v->ints[k], ndim) + 1) <= 0)
+        if (v->kind == TD_VALUE_INTS && td_batch_set_ints(b, i, v->count, v->ints) != 0)
+            return -1;
+        int64_t *dims = v->kind == TD_VALUE_INTS ? (int64_t *)v->ints : &v->integer;
+        for (int k = 0; k < (v->kind == TD_VALUE_INTS ? v->count : 1); k++)
+            if ((dims[k] = of_wrapped(b, self, batch, dims[k], &shift)) < 0)
                 return -1;
-        if (v->kind == TD_VALUE_INTS && td_batch_set_ints(b, i, v->count, dims) != 0)
-            return -1;
-        if (v->kind == TD_VALUE_INT && (v->integer = td_wrap_dim(v->integer, ndim + of_result) + 1) <= 0)
-            return -1;
     }
-    return td_batch_call(b, b->op, 0);
+    if (self->ndim == 0 && !(b->modes & TD_SHAPE_INPLACE_OF_RESULT))     /* its dimensions 0 and -1 are none of the batch's tensor */
+        return td_batch_give(b, 0, td_tensor_retain(self), -1);
+    w->dim += shift;
+    if (td_batch_call(b, b->op, 0) == 0)
+        return 0;
+    w->dim = batch;
+    return -1;
 }
 
 /* One answer for the whole batch. */

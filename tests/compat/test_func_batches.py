@@ -286,6 +286,51 @@ def test_resizing_members(lib):
         lib.vmap(lambda a: a.clone().resize_(1, 2, 1, 3, memory_format=lib.channels_last))(x)
 
 
+@pytest.mark.parametrize("name, given, at, shape", [
+    ("t_", (), 0, (2, 4, 3)), ("t_", (), 1, (4, 3, 2)), ("transpose_", (0, -1), 2, (3, 2, 4)), ("swapaxes_", (1, 0), -2, (4, 3, 2)),
+    ("unsqueeze_", (0,), 0, (2, 1, 3, 4)), ("unsqueeze_", (0,), 1, (1, 2, 3, 4)), ("unsqueeze_", (1,), 1, (2, 3, 1, 4)),
+    ("unsqueeze_", (1,), 2, (2, 1, 3, 4)), ("unsqueeze_", (-1,), 2, (2, 3, 4, 1)), ("unsqueeze_", (-3,), -1, (1, 2, 3, 4))])
+def test_a_shape_changed_in_place_leaves_the_batch_where_it_is(lib, name, given, at, shape):
+    """What the caller passed has the changed shape, the batch is between the dimensions that it was between, and one write counts."""
+    x = lib.arange(24.).reshape(2, 3, 4)
+    member = lib.arange(24.).reshape(2, 3, 4).select(at, 1)
+    together = lib.vmap(lambda a: getattr(a, name)(*given), in_dims=at)(x)
+    assert x.shape == shape and x._version == 1
+    assert lib.equal(together[1], getattr(member, name)(*given)) and lib.equal(x.flatten().sort()[0], lib.arange(24.))
+
+
+@pytest.mark.parametrize("given, at, shape", [
+    ((), 2, (2, 3, 2)), ((0,), 0, (2, 3, 1, 2)), ((0,), 2, (2, 1, 3, 1, 2)), ((1,), 2, (2, 3, 1, 2)), ((-2,), 0, (2, 1, 3, 2)), (((1, 2),), 2, (2, 3, 2)),
+    (((1, 2),), 3, (2, 3, 1, 2)), (((-1, 0),), 1, (2, 1, 3, 1, 2))])
+def test_members_squeezed_in_place_leave_the_batch_where_it_is(lib, given, at, shape):
+    x = lib.arange(12.).reshape(2, 1, 3, 1, 2)
+    member = lib.arange(12.).reshape(2, 1, 3, 1, 2).select(at, 0)
+    together = lib.vmap(lambda a: a.squeeze_(*given), in_dims=at)(x)
+    assert x.shape == shape and x._version == 1 and lib.equal(together[0], member.squeeze(*given))
+
+
+def test_a_refused_change_of_shape_leaves_the_tensor_as_it_was(lib):
+    x = lib.zeros(2, 3, 4)
+    for change in (lambda a: a.transpose_(0, 2), lambda a: a.squeeze_(2), lambda a: a.unsqueeze_(4)):
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            lib.vmap(change, in_dims=1)(x)
+        assert x.shape == (2, 3, 4) and x.is_contiguous()
+
+
+def test_resized_members_at_another_dimension(lib):
+    """PyTorch has no such rule. The batch stays where it was, or becomes the last dimension."""
+    x, y = lib.arange(24.).reshape(2, 3, 4), lib.arange(24.).reshape(2, 3, 4)
+    if lib.__name__ == "torch":
+        with pytest.raises(RuntimeError, match="NYI: resize_ batch rule"):
+            lib.vmap(lambda a: a.resize_(2, 2), in_dims=1)(x)
+        return
+    made = lib.vmap(lambda a: a.resize_(2, 2), in_dims=1)(x)
+    assert x.shape == (2, 3, 2) and made.tolist() == x.transpose(0, 1).tolist()
+    assert made.tolist() == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]
+    lib.vmap(lambda a: a.resize_(1), in_dims=2)(y)
+    assert y.shape == (1, 4) and y.tolist() == [[0, 1, 2, 3]]
+
+
 def test_one_answer_for_the_whole_batch(lib):
     def check(x):
         assert lib._is_all_true(x).item() is False and lib._is_any_true(x).item() is True

@@ -74,6 +74,14 @@ def test_what_reads_data_runs_once_per_member():
         tede.func.vmap(tede.bincount)(tede.tensor([[0, 1], [2, 2]]))
 
 
+def test_the_warning_names_the_operator_in_full():
+    made = tede.library.Library("tede_batches", "DEF")
+    made.define("doubled.twice(Tensor x) -> Tensor")
+    made.impl("doubled.twice", lambda x: x * 2, "CPU")
+    with pytest.warns(UserWarning, match=r"the batching rule for tede_batches::doubled\.twice\. Please"):
+        assert tede.vmap(tede.ops.tede_batches.doubled.twice)(tede.ones(2, 3)).tolist() == [[2, 2, 2]] * 2
+
+
 @pytest.mark.parametrize("chunks", [1, 2, 3, 9])
 def test_a_batch_in_parts_gives_what_the_whole_gives(chunks):
     x = tede.randn(7, 3)

@@ -27,12 +27,12 @@ def allow_fallback(on):
 def _warn(op):
     """Once per operator: there is no rule for a whole batch."""
     if not _fallback_allowed:
-        raise RuntimeError(f"aten::{op} hit the vmap fallback which is currently disabled")
+        raise RuntimeError(f"{op} hit the vmap fallback which is currently disabled")
     if op in _warned or not _C._get_vmap_fallback_warning_enabled():
         return
     _warned.add(op)
     import warnings
-    warnings.warn(f"There is a performance drop because we have not yet implemented the batching rule for aten::{op}. Please "
+    warnings.warn(f"There is a performance drop because we have not yet implemented the batching rule for {op}. Please "
                   "file us an issue on GitHub so that we can prioritize its implementation.", UserWarning, stacklevel=4)
 
 
