@@ -417,6 +417,8 @@ bool td_py_has_override(PyObject *o);
 static inline bool td_py_taken_over(PyObject *self);
 /* Call the protocol; args as of vectorcall.  NULL with an error set. */
 PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+bool      td_py_is_overridable(PyObject *o);               /* a function of Python's that handlers take over: overridable.c */
+PyObject *td_py_override_type(PyTypeObject *type, PyObject *args, PyObject *kwargs);      /* a constructor without tensors: modes take it over */
 /* For slots and methods in C: the same with Tensor.<name>, and with the getter or setter of Tensor.<name>. */
 PyObject *td_py_override_method(const char *name, PyObject *const *args, Py_ssize_t nargs);
 PyObject *td_py_override_method_call(const char *name, PyObject *self, PyObject *const *args, Py_ssize_t nargs,

@@ -231,6 +231,8 @@ int td_py_pin_new(td_tensor **x)
 }
 PyObject *td_py_pin_memory(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
+    if (td_py_taken_over(self))
+        return td_py_override_method_call("pin_memory", self, args, nargs, kwnames);
     td_device device;
     Py_ssize_t n_words = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
     if (nargs + n_words > 1 || (n_words && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "device") != 0))
@@ -239,7 +241,8 @@ PyObject *td_py_pin_memory(PyObject *self, PyObject *const *args, Py_ssize_t nar
 }
 PyObject *td_py_is_pinned(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    (void)args;
+    if (td_py_taken_over(self))
+        return td_py_override_method_call("is_pinned", self, args, nargs, kwnames);
     if (nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0) > 1)
         return PyErr_Format(PyExc_TypeError, "is_pinned() takes one argument, device");
     td_storage *storage = td_tensor_storage(td_py_x(self));

@@ -89,8 +89,13 @@ static PyObject *unless_type_error(PyObject *result)
 }
 static PyObject *overridden(const Binary *k, PyObject *a, PyObject *b)
 {
-    if (td_py_is_tensor(a))
-        return unless_type_error(td_py_override_method(k->passed ? k->passed : k->name, (PyObject *[]){a, b}, 2));
+    if (td_py_is_tensor(a)) {
+        PyObject *result = unless_type_error(td_py_override_method(k->passed ? k->passed : k->name, (PyObject *[]){a, b}, 2));
+        /* Python calls the slot that two classes share once: the second operand's turn is here.  Comparisons it reflects itself. */
+        if (result != Py_NotImplemented || k >= &binaries[LT] || !td_py_is_tensor(b) || Py_IS_TYPE(a, Py_TYPE(b)))
+            return result;
+        Py_DECREF(result);
+    }
     return unless_type_error(td_py_override_method(k->passed_reflected ? k->passed_reflected : k->name, (PyObject *[]){b, a}, 2));
 }
 

@@ -138,6 +138,7 @@ static PyTypeObject overridable_type = {
     .tp_getset = properties,
     .tp_members = members,
 };
+bool td_py_is_overridable(PyObject *o) { return Py_IS_TYPE(o, &overridable_type); }
 
 int td_py_overridable_init(PyObject *module)
 {

@@ -110,7 +110,8 @@ static PyObject *call_handlers(PyObject *function, const Involved *list, PyObjec
     for (int i = 0; i < list->n; i++) {
         PyObject *method = PyObject_GetAttr(list->objects[i], word);
         if (method && PyMethod_Check(method) && PyMethod_GET_SELF(method) == list->objects[i] &&
-            PyErr_WarnEx(PyExc_UserWarning, "Defining your `__torch_function__` as a plain method is deprecated and will be an error "
+            PyErr_WarnEx(td_py_is_overridable(function) ? PyExc_DeprecationWarning : PyExc_UserWarning,
+                         "Defining your `__torch_function__` as a plain method is deprecated and will be an error "
                          "in future, please define it as a classmethod.", 1) < 0)
             Py_CLEAR(method);
         result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
@@ -170,6 +171,14 @@ PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t n
         result = call_handlers(function, &list, tuple, dict);
     release_all(&list);
     Py_XDECREF(tuple);
+    Py_XDECREF(dict);
+    return result;
+}
+
+PyObject *td_py_override_type(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *dict = kwargs ? Py_NewRef(kwargs) : PyDict_New();
+    PyObject *result = dict ? call_handlers((PyObject *)type, &(Involved){.n = 0}, args, dict) : NULL;
     Py_XDECREF(dict);
     return result;
 }

@@ -411,6 +411,8 @@ static PyObject *set_stream(PyObject *m, PyObject *o)
 /* record_stream: the method of tensors. */
 PyObject *td_py_record_stream(PyObject *self, PyObject *o)
 {
+    if (td_py_taken_over(self))
+        return td_py_override_method_call("record_stream", self, &o, 1, NULL);
     if (need_stream(o) < 0)
         return NULL;
     td_stream *s = ((StreamObject *)o)->stream;

@@ -209,7 +209,8 @@ int td_py_as_device(PyObject *o, td_device *device)
 
 static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
-    (void)type;
+    if (td_py_function_modes > 0)
+        return td_py_override_type(type, args, kw);
     static char *names[] = {"type", "index", NULL};
     PyObject *what, *index = NULL;
     if (kw && PyDict_Size(kw) == 1 && PyDict_GetItemString(kw, "device")) {

@@ -224,6 +224,8 @@ def _overridable():
             if callable(value):
                 add(_C.Tensor, "torch.Tensor", name, value, asks=False)
             continue
+        if callable(getattr(_C.Tensor, name)):
+            value = getattr(_C.Tensor, name)            # a method behind a descriptor
         if not callable(value) and hasattr(value, "__get__"):
             add(_C.Tensor, "torch.Tensor", name + ".__get__", value.__get__)
             if hasattr(value, "__set__") and not name.startswith("__"):
@@ -289,12 +291,11 @@ def get_testing_overrides():
 
 def resolve_name(f):
     """A name as PyTorch's documentation has it, "torch.Tensor.add"; None if f isn't one of these."""
-    if type(f).__name__ in ("OpOverload", "OpOverloadPacket"):
-        return str(f)
     try:
-        return _overridable()[1].get(f)
+        name = _overridable()[1].get(f)
     except TypeError:
         return None
+    return str(f) if name is None and type(f).__name__ in ("OpOverload", "OpOverloadPacket") else name
 
 
 @functools.cache

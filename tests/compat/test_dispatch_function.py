@@ -555,3 +555,82 @@ def test_attributes_that_can_be_overridden_say_what_they_are(lib):
     overrides = importlib.import_module(lib.__name__ + ".overrides")
     getters = [f.__self__ for f in overrides.get_testing_overrides() if getattr(f, "__name__", "") == "__get__"]
     assert len(getters) > 20 and not [g for g in getters if not hasattr(g, "__qualname__") and not hasattr(g, "fget")]
+
+
+@pytest.mark.parametrize("sign, name", [("**", "__rpow__"), ("-", "__rsub__"), ("/", "__rtruediv__"), ("//", "__rfloordiv__"), ("%", "__rmod__"),
+                                        ("@", "__rmatmul__"), ("<<", "__rlshift__")])
+def test_the_second_operands_class_has_its_turn_when_the_firsts_refuses(lib, sign, name):
+    class Refusing(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    class Reflected(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return (args[0] is b, args[1] is a) if func is getattr(lib.Tensor, name) else NotImplemented
+    a, b = Refusing(), Reflected()
+    assert eval(f"a {sign} b") == (True, True)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        eval(f"a {sign} c", {"a": a, "c": Refusing()})
+
+
+def test_memory_methods_can_be_overridden(lib):
+    class Class(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, len(args), kwargs or {}
+    x = Class([1.])
+    assert x.is_pinned() == ("is_pinned", 1, {}) and x.pin_memory() == ("pin_memory", 1, {})
+    if lib.__name__ == "tede":          # there is no stream for PyTorch's check of the argument on a machine without devices
+        assert x.record_stream(None) == ("record_stream", 2, {})
+
+
+def test_modes_take_the_constructor_of_devices_over(lib):
+    from importlib import import_module
+    seen = []
+
+    class Mode(import_module(lib.__name__ + ".overrides").TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            if func is lib.device:
+                seen.append((args, kwargs or {}))
+                if args == ("any",):
+                    return lib.device("meta")
+            return func(*args, **(kwargs or {}))
+    with Mode():
+        assert lib.device("cpu", 0) == lib.device(device="cpu:0") and lib.device("any").type == "meta"
+    assert seen == [(("cpu", 0), {}), ((), {"device": "cpu:0"}), (("any",), {})]
+    with pytest.raises(RuntimeError):
+        lib.device("any")
+
+
+def test_a_handler_that_is_a_plain_method_is_warned_of(lib):
+    class Plain:
+        def __torch_function__(self, *args, **kwargs):
+            pass
+    with pytest.warns(DeprecationWarning, match="as a plain method is deprecated"):
+        lib.nn.functional.dropout(Plain())
+
+
+def test_all_that_can_be_overridden_is_found_by_its_name(lib):
+    from importlib import import_module
+    overrides = import_module(lib.__name__ + ".overrides")
+    for functions in overrides.get_overridable_functions().values():
+        for function in functions:
+            assert eval(overrides.resolve_name(function), {"torch": lib}) == function
+    assert overrides.resolve_name(lib.ops.aten.add) == "aten.add"
+
+
+def test_a_device_decorates_functions_and_generators(lib):
+    from importlib import import_module
+    set_device = import_module(lib.__name__ + ".utils._device").set_device
+
+    @set_device("meta")
+    def both():
+        yield lib.empty(1)
+        yield lib.empty(1)
+
+    @set_device("meta")
+    def one():
+        return lib.empty(1)
+    assert [x.device.type for x in (*both(), one(), lib.empty(1))] == ["meta", "meta", "meta", "cpu"]

@@ -1,7 +1,6 @@
 """`with torch.device(...)` as a mode object, for programs that push it by name, and as a decorator."""
-import functools
-
 import tede
+from tede.utils._contextlib import context_decorator
 
 __all__ = ["DeviceContext", "set_device"]
 
@@ -21,10 +20,4 @@ class DeviceContext:
 
 def set_device(device):
     """A decorator: the function's new tensors are made on `device`."""
-    def decorate(fn):
-        @functools.wraps(fn)
-        def within(*args, **kwargs):
-            with tede.device(device):
-                return fn(*args, **kwargs)
-        return within
-    return decorate
+    return lambda function: context_decorator(lambda: tede.device(device), function)
