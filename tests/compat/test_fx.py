@@ -75,6 +75,30 @@ def test_dead_code_goes(lib, fx):
     assert [n.op for n in traced.graph.nodes] == ["placeholder", "call_function", "output"]
 
 
+def test_random_numbers_are_an_effect(lib, fx):
+    graph, aten = fx.Graph(), lib.ops.aten
+    for target, impure, without_random in ((aten.rand.default, True, False), (aten.rand, True, False), (lib.rand, True, True),
+                                           (lib.bernoulli, True, True), (aten.add.Tensor, False, False), (lib.add, False, False),
+                                           (aten.add_.Tensor, True, True), (aten.add.out, True, True), (aten.add, False, False)):
+        node = graph.call_function(target, (1,))
+        assert (node.is_impure(), node.is_impure(impure_random=False)) == (impure, without_random), target
+    traced = fx.symbolic_trace(lambda x: (lib.rand(2), x)[1])
+    assert not traced.graph.eliminate_dead_code()
+
+
+def test_collectives_stay_though_nobody_uses_what_they_wait_for(lib, fx):
+    pytest.importorskip(lib.__name__ + ".distributed._functional_collectives")
+    ops = lib.ops._c10d_functional
+
+    def f(x):
+        ops.wait_tensor.default(ops.all_reduce.default(x, "sum", "0"))
+        ops.all_reduce.default(x, "sum", "0")
+        return x
+    traced = fx.symbolic_trace(f)
+    traced.graph.eliminate_dead_code()
+    assert len(traced.graph.nodes) == 4
+
+
 def test_control_flow_is_refused(lib, fx):
     with pytest.raises(Exception, match="cannot be used as inputs to control flow"):
         fx.symbolic_trace(lambda x: x if x.sum() > 0 else -x)

@@ -6,6 +6,7 @@ import contextlib
 
 import tede
 from tede import library
+from tede._effects import has_side_effect
 from tede.distributed import distributed_c10d as c10d
 from tede.distributed._work import ReduceOp
 from tede.utils._python_dispatch import _get_current_dispatch_mode
@@ -150,6 +151,7 @@ def _wait_tensor(tensor):
 
 
 ops = tede.ops._c10d_functional
+has_side_effect(ops.wait_tensor), has_side_effect(ops.wait_tensor.default)
 _AUTOGRAD = "_c10d_functional::"
 
 

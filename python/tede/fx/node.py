@@ -1,6 +1,5 @@
 """Node: one step of a graph: an operation, its target, its arguments, and who uses its result."""
-import operator
-
+from tede._effects import has_side_effect, is_impure
 from tede.fx._qualified import _type_repr, qualified_name as _get_qualified_name, shown_name      # noqa: F401  PyTorch has the second here
 from tede.fx.immutable_collections import immutable_dict, immutable_list
 
@@ -8,13 +7,6 @@ __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
 Argument = Target = object          # for annotations
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
-_side_effects = {operator.setitem}      # calls that stay although nobody uses their results: see has_side_effect
-
-
-def has_side_effect(fn):
-    """Say that calls of a function must stay although nobody uses their results."""
-    _side_effects.add(fn)
-    return fn
 
 
 def map_aggregate(a, fn):
@@ -167,12 +159,11 @@ class Node:
         return None
 
     def is_impure(self, impure_random=True):
-        """Whether the call has an effect besides its result."""
+        """Whether the call has an effect besides its result; with `impure_random` an operator's random numbers are one."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            schema = getattr(self.target, "_schema", None)
-            return self.target in _side_effects or (schema is not None and schema.is_mutable)
+            return is_impure(self.target, impure_random)
         if self.op == "call_module" and self.graph.owning_module is not None:
             return getattr(self.graph.owning_module.get_submodule(self.target), "_is_impure", False)
         return False
