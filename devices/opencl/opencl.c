@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <tede/device.h>
 #include <tede/formula.h>
+#include <unistd.h>
 
 enum { MOST = 32 };
 static struct index { cl_device_id device; cl_context context; cl_command_queue first; size_t allocated; } indices[MOST];
@@ -27,6 +28,10 @@ static struct queue { struct queue *next; cl_command_queue handle; int index; } 
 static pthread_mutex_t queueing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t enumerating = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t launching = PTHREAD_MUTEX_INITIALIZER;   /* a kernel's arguments are set one by one */
+static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t       leaver;                                  /* the thread that ends the process, once `leaving` */
+static bool            leaving;
+static pid_t           owner;                                   /* the process that enumerated the devices */
 
 static int failed(const char *what, cl_int status)
 {
@@ -85,6 +90,8 @@ static void enumerate(void)
                 add_device(devices[d]);
 }
 
+static void leave(void);
+
 /* Looked for until something is found. */
 static int count(void)
 {
@@ -92,7 +99,10 @@ static int count(void)
     const bool open = n_indices || opencl_open() == 0;
     if (open && !n_indices) {
         enumerate();
-        if (!n_indices)
+        owner = getpid();
+        if (n_indices)
+            atexit(leave);
+        else
             td_error(TD_E_RUNTIME, "opencl: there is no OpenCL device; on Debian, pocl-opencl-icd is one that is the CPU");
     }
     pthread_mutex_unlock(&enumerating);
@@ -288,6 +298,36 @@ static int synchronize(int index)
     return 0;
 }
 
+/* Before the destructors of the device's library run, which were registered earlier.  PoCL compiles a kernel for its groups when it first runs, on a
+ * thread of its own, by an LLVM that those destructors take apart: so the queues are finished, and nothing is launched or built any more.  A
+ * child of fork() has none of the threads that it would wait for. */
+static void leave(void)
+{
+    if (getpid() != owner)
+        return;
+    pthread_mutex_lock(&building);
+    pthread_mutex_lock(&launching);
+    leaver = pthread_self();
+    leaving = true;
+    pthread_mutex_unlock(&launching);
+    pthread_mutex_unlock(&building);
+    for (int i = 0; i < n_indices; i++)
+        if (synchronize(i))
+            td_error_clear();
+}
+
+/* Locks, unless the process is ending: -1 with an error in the thread that ends it, and the others stop here. */
+static int enter(pthread_mutex_t *lock)
+{
+    pthread_mutex_lock(lock);
+    if (!leaving)
+        return 0;
+    pthread_mutex_unlock(lock);
+    while (!pthread_equal(pthread_self(), leaver))
+        pause();
+    return td_error(TD_E_RUNTIME, "opencl: the process is ending");
+}
+
 /* Between two devices, whose contexts don't share buffers, by way of the CPU. */
 static int across(td_device to_device, cl_command_queue queue, void *to, td_device from_device, const void *from, size_t nbytes)
 {
@@ -445,7 +485,10 @@ static void *build(td_device device, const char *source, const char *options, td
                                : clCreateProgramWithSource(i->context, 1, &source, NULL, &status);
     if (status != CL_SUCCESS)
         return again ? NULL : (failed("a program", status), NULL);
+    if (enter(&building))
+        return clReleaseProgram(program), NULL;
     status = clBuildProgram(program, 1, &i->device, options, NULL, NULL);
+    pthread_mutex_unlock(&building);
     if (status == CL_SUCCESS) {
         if (!again)
             keep_binary(program, binary);
@@ -498,7 +541,8 @@ static int set_arguments(cl_kernel kernel, int n, const td_kernel_argument *argu
 static int launch(td_device device, void *stream, void *kernel, int64_t groups, int lanes, int n_arguments, const td_kernel_argument *arguments)
 {
     size_t local = (size_t)lanes, global = (size_t)groups * local;
-    pthread_mutex_lock(&launching);
+    if (enter(&launching))
+        return -1;
     int status = set_arguments(kernel, n_arguments, arguments);
     cl_int launched = status ? CL_SUCCESS : clEnqueueNDRangeKernel(queue_of(device, stream), kernel, 1, NULL, &global, &local, 0, NULL, NULL);
     pthread_mutex_unlock(&launching);
