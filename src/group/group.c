@@ -239,15 +239,20 @@ static void drop_work(td_work *work)
     td_work_release(work);
 }
 
-/* Whatever the size of the group: one process alone wouldn't notice. */
-static int check_reduction(const td_group_call *call, td_dtype dtype)
+/* Whatever the size of the group: one process alone wouldn't notice. NCCL's averages of integers are integers, which it divides itself. */
+static int check_reduction(const td_group_call *call, const td_tensor *x)
 {
     static const char *const bitwise[TD_REDUCTIONS] = {[TD_REDUCE_BAND] = "BAND", [TD_REDUCE_BOR] = "BOR", [TD_REDUCE_BXOR] = "BXOR"};
+    const td_dtype dtype = td_tensor_dtype(x);
     const bool reduces = call->kind == TD_ALL_REDUCE || call->kind == TD_REDUCE || call->kind == TD_REDUCE_SCATTER;
-    if (!reduces || !bitwise[call->reduction] || td_dtype_is_integral(dtype) || dtype == TD_BOOL)
-        return 0;
-    return td_error(TD_E_RUNTIME, "%s: Cannot use ReduceOp.%s with non-integral dtype %s", td_collective_names[call->kind], bitwise[call->reduction],
-                    td_dtype_name(dtype));
+    const bool whole = td_dtype_is_integral(dtype) || dtype == TD_BOOL;
+    if (reduces && bitwise[call->reduction] && !whole)
+        return td_error(TD_E_RUNTIME, "%s: Cannot use ReduceOp.%s with non-integral dtype %s", td_collective_names[call->kind], bitwise[call->reduction],
+                        td_dtype_name(dtype));
+    if (reduces && call->reduction == TD_REDUCE_AVG && whole && td_tensor_device(x).type == TD_CPU)
+        return td_error(TD_E_RUNTIME, "%s: an average is a quotient, and result type Float can't be cast to the desired output type %s",
+                        td_collective_names[call->kind], td_dtype_title(dtype));
+    return 0;
 }
 
 td_work *td_group_start(td_group *group, const td_group_call *given)
@@ -275,15 +280,17 @@ td_work *td_group_start(td_group *group, const td_group_call *given)
             drop_work(work);
             return NULL;
         }
-    if (n && check_reduction(&call, td_tensor_dtype(work->operands[0].x))) {
+    if (n && check_reduction(&call, work->operands[0].x)) {
         drop_work(work);
         return NULL;
     }
     td_part space[STACK_PARTS], *parts = n <= STACK_PARTS ? space : td_mem_alloc(sizeof *parts * (size_t)n);
-    for (int i = 0; parts && i < n; i++) {
+    bool there = parts != NULL;
+    for (int i = 0; there && i < n; i++) {
         td_tensor *x = work->operands[i].copy ? work->operands[i].copy : work->operands[i].x;
         parts[i] = (td_part){td_tensor_data(x), td_tensor_numel(x)};
-        if (i >= call.n_from)
+        there = parts[i].data || !parts[i].count;           /* what is late is computed now, which may fail */
+        if (there && i >= call.n_from)
             td_tensor_count_write(work->operands[i].x);
     }
     td_tensor *first = n ? work->operands[0].x : NULL;
@@ -292,7 +299,7 @@ td_work *td_group_start(td_group *group, const td_group_call *given)
     td_engine_call passed = {.size = sizeof passed, .kind = call.kind, .dtype = first ? td_tensor_dtype(first) : TD_U8, .device = device,
                              .stream = stream ? td_stream_handle(stream) : NULL, .n_from = call.n_from, .n_to = call.n_to,
                              .from = parts, .to = parts ? parts + call.n_from : NULL, .reduction = call.reduction, .factor = call.factor, .root = call.root, .tag = call.tag};
-    if (parts && (stream || device.type == TD_CPU))
+    if (there && (stream || device.type == TD_CPU))
         work->request = group->engine->call[call.kind](group->handle, &passed);
     if (parts && parts != space)
         td_mem_free(parts, sizeof *parts * (size_t)n);

@@ -72,6 +72,59 @@ def test_bitwise_reductions_are_of_integers_in_groups_of_one_too(library):
         assert "Error" not in str(found[-1])
 
 
+def averages_of_integers(lib, rank, size):
+    D, alone = lib.distributed, [lib.distributed.new_group([i]) for i in range(size)][rank]
+    op, found = D.ReduceOp.AVG, []
+    for dtype in (lib.bool, lib.uint8, lib.int64):
+        for group, n, root in (None, size, 0), (alone, 1, rank):
+            x, y = lib.ones(2 * n).to(dtype), lib.ones(2).to(dtype)
+            calls = (D.all_reduce, (x, op)), (D.reduce, (x, root, op)), (D.reduce_scatter, (y, list(x.chunk(n)), op))
+            found += [outcome(lambda f=f, args=args, group=group: f(*args, group=group)) for f, args in calls]
+    x = lib.tensor([rank, 2.0])
+    D.all_reduce(x, op)
+    return found, x.tolist()
+
+
+def test_an_average_of_integers_is_refused(library):
+    """It is a quotient, of whatever many processes; and the groups take further calls."""
+    for found, x in ranks.run(averages_of_integers, 2, library):
+        assert len(found) == 18 and x == [0.5, 2.0]
+        for said, name in zip(found, [name for name in ("Bool", "Byte", "Long") for _ in range(6)], strict=True):
+            assert said and said[0] == "RuntimeError" and f"result type Float can't be cast to the desired output type {name}" in said[1], (said, name)
+
+
+def reductions_of_complex(lib, rank, size):
+    D = lib.distributed
+    x, y = lib.ones(2 * size, dtype=lib.complex64), lib.ones(2, dtype=lib.complex64)
+    return [[outcome(lambda op=op: D.all_reduce(x, op)), outcome(lambda op=op: D.reduce(x, 0, op)), outcome(lambda op=op: D.reduce_scatter_tensor(y, x, op)),
+             outcome(lambda op=op: D.reduce_scatter(y, list(x.chunk(size)), op))] for op in (D.ReduceOp.PRODUCT, D.ReduceOp.MIN, D.ReduceOp.BXOR)]
+
+
+def test_what_refuses_reductions_of_complex_numbers(library):
+    for found in ranks.run(reductions_of_complex, 2, library):
+        for (first, *others), name in zip(found, ("PRODUCT", "MIN", "BXOR"), strict=True):
+            assert first == ("ValueError", f"all_reduce does not support RedOpType.{name} on complex tensors")
+            assert all(said and said[0] == "RuntimeError" and "does not support" in said[1] for said in others), others
+
+
+def late_operands(lib, rank, size):
+    """Of calls within a region, whose computing fails for want of memory when the group reads them."""
+    D, x = lib.distributed, lib.rand(1)
+
+    def refused(x):
+        y = x.expand(2**37) * 2             # 512 GB
+        return outcome(lambda: D.all_reduce(y))
+    said = lib.compile(refused)(x)
+    after = lib.ones(2)
+    D.all_reduce(after)
+    return said, after.tolist()
+
+
+def test_operands_that_cannot_be_computed_are_an_error():
+    for (kind, text), after in ranks.run(late_operands, 2):
+        assert kind == "OutOfMemoryError" and "allocate" in text and after == [2.0, 2.0]
+
+
 def reductions_are_values(lib, rank, size):
     op, made = lib.distributed.ReduceOp.SUM, lib.distributed.ReduceOp(lib.distributed.ReduceOp.SUM)
     return isinstance(op, lib.distributed.ReduceOp), made == op, op == made, made == "SUM", made != lib.distributed.ReduceOp.MAX

@@ -130,7 +130,7 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
         return _warn_not_in_group("reduce")
     root = _canonicalize_group_rank(pg, dst, group_dst)
     _check_single_tensor(tensor, "tensor")
-    _check_complex("reduce", [tensor], op)
+    _check_complex("reduce", [tensor], op, RuntimeError)
     opts = _options(ReduceOptions, async_op, op)
     opts.rootRank = root
     return _finish(pg.reduce([_real(tensor)], opts), async_op)
@@ -239,7 +239,7 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     _ensure_all_tensors_same_dtype(output, input_list)
     if _rank_not_in_group(group):
         return _warn_not_in_group("reduce_scatter")
-    _check_complex("reduce_scatter", input_list, op)
+    _check_complex("reduce_scatter", input_list, op, RuntimeError)
     work = _group_or_default(group).reduce_scatter([_real(output)], [[_real(t) for t in input_list]], _options(ReduceScatterOptions, async_op, op))
     return _finish(work, async_op)
 
@@ -250,7 +250,7 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
     _check_single_tensor(input, "input")
     if _rank_not_in_group(group):
         return _warn_not_in_group("reduce_scatter_tensor")
-    _check_complex("reduce_scatter_tensor", [input], op)
+    _check_complex("reduce_scatter_tensor", [input], op, RuntimeError)
     pg = _group_or_default(group)
     output, input = _real(output), _real(input)
     if _world.pg_coalesce_state and _coalesced(pg, reduce_scatter_tensor, input, output, op):

@@ -40,9 +40,9 @@ def _real(tensor):
     return tede.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
-def _check_complex(name, tensors, op):
+def _check_complex(name, tensors, op, error=ValueError):
     if any(tensor.is_complex() for tensor in tensors) and not supports_complex(op):
-        raise ValueError(f"{name} does not support {op} on complex tensors")
+        raise error(f"{name} does not support {op} on complex tensors")
 
 
 def _device_of_objects(group=None):

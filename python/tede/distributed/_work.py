@@ -12,7 +12,8 @@ from tede.futures import Future
 class RedOpType(enum.IntEnum):
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
-    __str__ = __repr__ = lambda self: f"<RedOpType.{self.name}: {self.value}>"
+    __str__ = lambda self: f"RedOpType.{self.name}"
+    __repr__ = lambda self: f"<RedOpType.{self.name}: {self.value}>"
     __format__ = lambda self, spec: format(str(self), spec)
     __hash__ = enum.IntEnum.__hash__
     op = property(lambda self: self)            # of options' reduceOp, whichever of the two it is
