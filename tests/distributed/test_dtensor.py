@@ -62,7 +62,8 @@ OPERATORS = {
     "attention": lambda L, F, x: F.scaled_dot_product_attention(*(x.reshape(4, 6, 2, 4).transpose(1, 2),) * 3, is_causal=True),
     "silu": lambda L, F, x: F.silu(x) * x, "cumsum": lambda L, F, x: x.cumsum(1), "topk": lambda L, F, x: x.topk(2, -1)[0], "max": lambda L, F, x: x.max(),
     "mse": lambda L, F, x: F.mse_loss(x, x * 2), "dropout": lambda L, F, x: F.dropout(x, 0.5), "repeat": lambda L, F, x: x.repeat(2, 1, 1),
-    "index_select": lambda L, F, x: x.flip(1), "std": lambda L, F, x: x.std(), "prod": lambda L, F, x: x.prod(1), "nothing": lambda L, F, x: x * x.sum().item(),
+    "flip": lambda L, F, x: x.flip(1), "roll": lambda L, F, x: x.roll(1, 1), "roll2": lambda L, F, x: x.roll((1, 3), (0, 2)), "roll3": lambda L, F, x: x.roll(5),
+    "std": lambda L, F, x: x.std(), "prod": lambda L, F, x: x.prod(1), "nothing": lambda L, F, x: x * x.sum().item(),
 }
 
 
@@ -91,6 +92,37 @@ def operators(lib, rank, size):
 def test_operators_give_what_they_give_of_whole_tensors(size):
     """Three ranks have uneven shards. PyTorch refuses some of these, and draws other masks for dropout."""
     assert ranks.run(operators, size, "tede") == [[]] * size
+
+
+def slices(lib, rank, size):
+    """Of index_select, whose gradient is added at the positions, and of what writes slices at positions."""
+    T, _ = _parts(lib)
+    m, index = T.init_device_mesh("cpu", (size,)), lib.tensor([4, 0, 4])
+    lib.manual_seed(0)
+    whole, other, wrong = lib.randn(5, 4, 3), lib.randn(3, 4, 3), []
+    calls = {"index_select": lambda x, y, i: x.index_select(0, i) * y, "index_add": lambda x, y, i: x.index_add(0, i, y, alpha=2),
+             "index_copy": lambda x, y, i: x.index_copy(0, i[:2], y[:2]),
+             "index_fill": lambda x, y, i: x.index_fill(0, i, 3) + y.sum(0), "index_reduce": lambda x, y, i: x.index_reduce(0, i, y, "amax")}
+    for name, f in calls.items():
+        for p in T.Shard(0), T.Shard(1), T.Shard(2), T.Replicate():
+            for q in T.Shard(0), T.Shard(1), T.Replicate():
+                a, b = (x.clone().requires_grad_() for x in (whole, other))
+                c, d = (T.distribute_tensor(x, m, [place]).requires_grad_() for x, place in ((whole, p), (other, q)))
+                wanted, found = f(a, b, index), f(c, d, T.distribute_tensor(index, m, [q if q == T.Shard(0) else T.Replicate()]))
+                wanted.square().sum().backward()
+                found.square().sum().backward()
+                if not all(lib.allclose(x, y.full_tensor(), atol=1e-5) for x, y in ((wanted, found), (a.grad, c.grad), (b.grad, d.grad))):
+                    wrong.append((name, str(p), str(q)))
+    part = T.DTensor.from_local(whole, m, [T.Partial()])
+    sums = part.index_add(0, T.distribute_tensor(index, m, [T.Replicate()]), T.distribute_tensor(other, m, [T.Replicate()]))
+    if not lib.allclose(sums.full_tensor(), (size * whole).index_add(0, index, other), atol=1e-5):
+        wrong.append("partial")
+    return wrong
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_slices_by_index(size):
+    assert ranks.run(slices, size, "tede") == [[]] * size
 
 
 def table(lib, rank, size):

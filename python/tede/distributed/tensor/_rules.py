@@ -284,6 +284,16 @@ def _along(call, n, s):
         yield call.split([None, along], along)
 
 
+def _index_write(call, n, s):
+    """Slices written along a dimension: along the others each for itself; what is added may come from any rank."""
+    m, along = call.operands[0], call.values["dim"] % max(call.operands[0].ndim, 1)
+    for d in range(m.ndim):
+        if d != along:
+            yield call.split([d if x.ndim == m.ndim else None for x in call.operands], d)
+    if "add" in s.modes and all(x.ndim for x in call.operands):
+        yield call.split(["sum", 0, along], "sum")
+
+
 def _view_backward(call, n, s):
     g, out = call.operands[0], call.results[0]
     if "dim" not in call.values:
@@ -325,9 +335,8 @@ def _fold(call, n, s):
 
 
 FAMILIES = {"pointwise": _pointwise, "random": _pointwise, "leading": _leading, "fill": _leading, "dims": _dims, "squeeze": _dims, "flat": _dims,
-            "maybe_flat": _dims, "permute": _moved, "expand": _expand, "repeat": _repeat, "cat": _cat, "index_select": _index_select, "along": _along,
-            "view_backward": _view_backward, "index": _index, "fold": _fold,
-            "new_empty_strided": _new}
+            "maybe_flat": _dims, "permute": _moved, "expand": _expand, "repeat": _repeat, "cat": _cat, "index_select": _index_select, "index_write": _index_write,
+            "along": _along, "view_backward": _view_backward, "index": _index, "fold": _fold, "new_empty_strided": _new}
 
 
 # ---- dimensions by letters -----------------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ SPLITS = {
     "aten::nll_loss_forward": "self: n_, target: n, weight: _ -> n,",
     "aten::prod": "product",
     "aten::prod.dim_int": "product",
+    "aten::roll": "dims(absent_is_all)",
     "aten::rsub.Tensor": "pointwise",
     "aten::split.Tensor": "dims",
     "aten::stack": "dims(of_result, all_operands)",
