@@ -40,6 +40,36 @@ def has_autograd_out(op):
         op.kind in ('pointwise', 'kernel') or spec not in (None, 'none') or makes_only(op))
 
 
+class Node:
+    """A node's type while its code is made: of which operator it is, and what it keeps for its formulas."""
+
+    def __init__(self, op, base, spec, operands, where):
+        self.op, self.base, self.spec, self.operands, self.where = op, base, spec, operands, where
+        self.pointwise = op.kind == 'pointwise' and not refuses_backward(spec)
+        self.edge = {}                          # operand -> the index of its edge, in C
+        for i, a in enumerate(operands):
+            before = operands[:i]
+            edge = ' + '.join([str(sum(not x.list for x in before)), *(f's->n_{x.c}' for x in before if x.list)])
+            self.edge[a.name] = edge.removeprefix('0 + ')
+        results = base.schema.results
+        self.result_names = {'result': 0} if base.result in ('tensor', 'void') else {r.name or f'result{i}': i for i, r in enumerate(results)}
+        self.uses = {key: Uses(ast.parse('0' if underived(text) else str(text).strip(), mode='eval').body) for key, text in spec.items()}
+        for use in self.uses.values():
+            use.whole.discard('wants')
+        self.needs = {}                         # name -> the keys of the formulas that mention it
+        for key, use in self.uses.items():
+            for name in use.whole - {'grad'}:   # always the incoming gradient, whatever the operands are called
+                self.needs.setdefault(name, []).append(key)
+        self.saved, self.list_saved = [], None  # names of saved tensors; the argument that is a list of them
+        self.members, self.values = [], []      # of the node's state; those that programs read
+        self.before, self.after, self.releases = [], [], []     # C that saves before and after the call, and that releases
+        self.names = {}                         # what a formula's name is in C
+
+    def wants_any(self, keys):
+        """Whether one of these formulas is wanted, in C."""
+        return ' || '.join(f'td_node_wants(node, {self.edge[k]})' if not self.base.schema.argument(k).list else '1' for key in keys for k in key) or '0'
+
+
 class Nodes(Rows):
     def autograd(self, op, fail):
         """Emit the autograd kernel; returns its name, or None for operators whose pieces record themselves, or
@@ -137,98 +167,86 @@ class Nodes(Rows):
         unknown = {k for key in spec for k in key} - {a.name for a in operands}
         if unknown:
             raise GradError(f'{where}: grad names {sorted(unknown)}, which are no operands')
-        edge = {}
-        for a in operands:
-            edge[a.name] = ' + '.join([str(sum(not x.list for x in operands[:operands.index(a)])),
-                                       *(f's->n_{x.c}' for x in operands[:operands.index(a)] if x.list)])
-            edge[a.name] = edge[a.name].removeprefix('0 + ') if ' + ' in edge[a.name] else edge[a.name]
-        result_names = {}
-        if base.result == 'tensor' or base.result == 'void':
-            result_names['result'] = 0
-        else:
-            for i, r in enumerate(s.results):
-                result_names[r.name or f'result{i}'] = i
-        trees = {key: ast.parse('0' if underived(text) else str(text).strip(), mode='eval').body for key, text in spec.items()}
-        uses = {key: Uses(tree) for key, tree in trees.items()}
-        for use in uses.values():
-            if 'wants' in use.whole:
-                use.whole.discard('wants')
-        # what is saved
-        saved, members, saves_before, saves_after, releases, values, names = [], [], [], [], [], [], {}
-        wants_any = lambda keys: ' || '.join(f'td_node_wants(node, {edge[k]})' if not s.argument(k).list else
-                                             '1' for key in keys for k in key) or '0'
-        needs = {}
-        for key, use in uses.items():
-            for name in use.whole - {'grad'}:      # always the incoming gradient, whatever the operands are called
-                needs.setdefault(name, []).append(key)
-        list_saved = None
-        for a in s.arguments:
-            if a.is_tensor and a.list and (a.name in needs or a in operands):
-                members.append(f'int64_t n_{a.c};')
-                saves_before.append(f'    s->n_{a.c} = n_{a.c};')
-        for a in s.arguments:
-            if a.is_tensor and not a.list and a.name in needs:
-                index = len(saved)
-                saved.append(a.name)
-                source = 'original' if inplace and a.name == 'self' else a.c
-                saves_before.append(f'    if (({wants_any(needs[a.name])}) && td_node_save(node, {index}, {source}))\n        goto fail;')
-                names[a.name] = 'T', a.c
-            elif a.is_tensor and a.list and a.name in needs:
-                list_saved = a
-            elif not a.is_tensor and a.name in needs and a.in_c:
-                names[a.name] = self.save_plain(a, members, saves_before, releases, values)
-        for name, i in result_names.items():
-            if name in needs:
-                index = len(saved)
-                saved.append(name)
-                value = 'self' if inplace else {'tensor': 'result', 'void': 'self'}.get(base.result, f'results[{i}]')
-                saves_after.append(f'    if (({wants_any(needs[name])}) && td_node_save_result(node, {index}, {value}, {i}))\n        goto fail_result;')
-                names[name] = 'T', name
-        if list_saved:
-            a = list_saved
-            saves_before.append(f'    for (int64_t i = 0; i < n_{a.c}; i++)\n'
-                                f'        if (td_node_save(node, (int)({len(saved)} + i), {a.c}[i]))\n            goto fail;')
-            names[a.name] = 'TL', (f's->n_{a.c}', a.c)
-        for use in uses.values():
-            for name, part in sorted(use.parts):
-                if name in ('grad',) or f'{name}.{part}' in names or name in needs and name in names and part not in ('shapes', 'ranks'):
-                    continue
-                self.save_part(s, name, part, names, members, saves_before, saves_after, releases, values, inplace, base, result_names)
-        pointwise = op.kind == 'pointwise' and not refuses_backward(spec)
-        if pointwise:
-            for a in operands:
-                members.append(f'td_fit *fit_{a.c};')
-                value = 'self' if inplace else 'result'
-                if not (inplace and a.name == 'self'):
-                    saves_after.append(f'    if (td_fit_save(&s->fit_{a.c}, {a.c}, {value}))\n        goto fail_result;')
-                releases.append(f'    td_fit_free(s->fit_{a.c});\n    s->fit_{a.c} = NULL;')
+        node = Node(op, base, spec, operands, where)
+        self.saves(node)
+        if node.pointwise:
+            self.keep_fits(node)
         n_edges = ' + '.join([str(sum(not a.list for a in operands)), *(f'n_{a.c}' for a in operands if a.list)])
         n_inputs = {'tensor': '1', 'void': '1', 'list': 'results->count'}.get(op.result, str(len(s.results)))
-        n_saved = str(len(saved)) + (f' + n_{list_saved.c}' if list_saved else '')
-        title = nodes.title(base)
-        has_state = bool(members)
+        n_saved = str(len(node.saved)) + (f' + n_{node.list_saved.c}' if node.list_saved else '')
         # The functional form's node serves the in-place form too.
         shared = inplace and op is not base and 'grad_inplace' not in base.entry
         if not shared:
-            if has_state:
-                self.code.append(f'struct state_{op.c} {{\n' + ''.join(f'    {m}\n' for m in members) + '};\n')
-            self.apply(op, base, spec, names, edge, saved, list_saved, result_names, uses, pointwise, where, has_state, operands)
-            if releases:
-                self.code.append(f'static void release_{op.c}(td_node *node)\n{{\n    struct state_{op.c} *s = node->state;\n'
-                                 + '\n'.join(releases) + '\n}\n')
-            release = f', .release = release_{op.c}' if releases else ''
-            listed = saved + [f'{a.name}*' for a in [list_saved] if a]
-            titles = f', .saved_names = "{" ".join(listed)}"' if listed else ''
-            if values:
-                rows = ''.join(f'    {{"{name}", TD_VALUE_{kind}, offsetof(struct state_{op.c}, {member}), '
-                               f'{f"offsetof(struct state_{op.c}, {given})" if given else -1}}},\n' for name, kind, member, given in values)
-                self.code.append(f'static const td_saved_value values_{op.c}[] = {{\n{rows}    {{NULL}},\n}};\n')
-                titles += f', .values = values_{op.c}'
-            self.code.append(f'static const td_node_type node_{op.c} = {{.name = "{title}", .apply = apply_{op.c}{release}{titles}}};\n')
-        node_c = base.c if shared else op.c
-        self.record(op, base, operands, edge, node_c, n_edges, n_inputs, n_saved, has_state, saves_before, saves_after,
-                    inplace and 'self' in needs, fail)
+            self.node_type(node)
+        self.record(op, base, operands, node.edge, base.c if shared else op.c, n_edges, n_inputs, n_saved, bool(node.members), node.before, node.after,
+                    inplace and 'self' in node.needs, fail)
         return f'autograd_{op.c}'
+
+    def saves(self, node):
+        """What the formulas of a node mention is kept in it."""
+        op, base, names, needs = node.op, node.base, node.names, node.needs
+        inplace, arguments = op.variant == 'inplace', base.schema.arguments
+        for a in arguments:
+            if a.is_tensor and a.list and (a.name in needs or a in node.operands):
+                node.members.append(f'int64_t n_{a.c};')
+                node.before.append(f'    s->n_{a.c} = n_{a.c};')
+        for a in arguments:
+            if a.is_tensor and not a.list and a.name in needs:
+                source = 'original' if inplace and a.name == 'self' else a.c
+                node.before.append(f'    if (({node.wants_any(needs[a.name])}) && td_node_save(node, {len(node.saved)}, {source}))\n        goto fail;')
+                node.saved.append(a.name)
+                names[a.name] = 'T', a.c
+            elif a.is_tensor and a.list and a.name in needs:
+                node.list_saved = a
+            elif not a.is_tensor and a.name in needs and a.in_c:
+                names[a.name] = self.save_plain(a, node.members, node.before, node.releases, node.values)
+        for name, i in node.result_names.items():
+            if name in needs:
+                value = 'self' if inplace else {'tensor': 'result', 'void': 'self'}.get(base.result, f'results[{i}]')
+                node.after.append(f'    if (({node.wants_any(needs[name])}) && td_node_save_result(node, {len(node.saved)}, {value}, {i}))\n'
+                                  '        goto fail_result;')
+                node.saved.append(name)
+                names[name] = 'T', name
+        if node.list_saved:
+            a = node.list_saved
+            node.before.append(f'    for (int64_t i = 0; i < n_{a.c}; i++)\n'
+                               f'        if (td_node_save(node, (int)({len(node.saved)} + i), {a.c}[i]))\n            goto fail;')
+            names[a.name] = 'TL', (f's->n_{a.c}', a.c)
+        for use in node.uses.values():
+            for name, part in sorted(use.parts):
+                if name in ('grad',) or f'{name}.{part}' in names or name in needs and name in names and part not in ('shapes', 'ranks'):
+                    continue
+                self.save_part(base.schema, name, part, names, node.members, node.before, node.after, node.releases, node.values, inplace, base,
+                               node.result_names)
+
+    def keep_fits(self, node):
+        """How the gradient of each operand of a pointwise operator is summed to the operand's shape."""
+        inplace = node.op.variant == 'inplace'
+        for a in node.operands:
+            node.members.append(f'td_fit *fit_{a.c};')
+            value = 'self' if inplace else 'result'
+            if not (inplace and a.name == 'self'):
+                node.after.append(f'    if (td_fit_save(&s->fit_{a.c}, {a.c}, {value}))\n        goto fail_result;')
+            node.releases.append(f'    td_fit_free(s->fit_{a.c});\n    s->fit_{a.c} = NULL;')
+
+    def node_type(self, node):
+        """A node's state, its functions and the table of them."""
+        op = node.op
+        if node.members:
+            self.code.append(f'struct state_{op.c} {{\n' + ''.join(f'    {m}\n' for m in node.members) + '};\n')
+        self.apply(node)
+        if node.releases:
+            self.code.append(f'static void release_{op.c}(td_node *node)\n{{\n    struct state_{op.c} *s = node->state;\n'
+                             + '\n'.join(node.releases) + '\n}\n')
+        release = f', .release = release_{op.c}' if node.releases else ''
+        listed = node.saved + [f'{a.name}*' for a in [node.list_saved] if a]
+        titles = f', .saved_names = "{" ".join(listed)}"' if listed else ''
+        if node.values:
+            rows = ''.join(f'    {{"{name}", TD_VALUE_{kind}, offsetof(struct state_{op.c}, {member}), '
+                           f'{f"offsetof(struct state_{op.c}, {given})" if given else -1}}},\n' for name, kind, member, given in node.values)
+            self.code.append(f'static const td_saved_value values_{op.c}[] = {{\n{rows}    {{NULL}},\n}};\n')
+            titles += f', .values = values_{op.c}'
+        self.code.append(f'static const td_node_type node_{op.c} = {{.name = "{nodes.title(node.base)}", .apply = apply_{op.c}{release}{titles}}};\n')
 
     def save_plain(self, a, members, saves, releases, values):
         """`values`: what programs read as node._saved_NAME: name, kind, member, the member that says whether it was given."""
@@ -299,102 +317,106 @@ class Nodes(Rows):
                            {'dtype': 'DTYPE', 'device': 'DEVICE'}.get(part, 'INT'), f'{part}_{name}', None))
             names[f'{name}.{part}'] = kind, f's->{part}_{name}'
 
-    def apply(self, op, base, spec, names, edge, saved, list_saved, result_names, uses, pointwise, where, has_state, operands):
-        grads_used, maybe = set(), set()      # maybe: those that a formula takes as they are, present or not
-        for key, use in uses.items():
-            for name in use.whole:
-                if name == 'grad':
-                    grads_used.add(0)
-            tree = ast.parse(str(spec[key]).strip(), mode='eval')
-            given = {id(node.args[0]) for node in ast.walk(tree) if gradients.is_given(node)}
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == 'grads':
-                    (maybe if id(node) in given else grads_used).add(node.slice.value)
-            for name, _ in use.parts:
-                if name == 'grad':
-                    grads_used.add(0)
-        out = [f'static int apply_{op.c}(td_node *node, td_tensor *const *grads, td_tensor **results)', '{']
+    def apply(self, node):
+        """The function that gives the gradients: takes what is incoming and what was saved, and computes what is wanted."""
+        op, spec, edge, has_state = node.op, node.spec, node.edge, bool(node.members)
+        local, out = dict(node.names), [f'static int apply_{op.c}(td_node *node, td_tensor *const *grads, td_tensor **results)', '{']
         if has_state:
             out += [f'    struct state_{op.c} *s = node->state;', '    (void)s;']
-        if refuses_backward(spec):
-            out.append('    (void)grads, (void)results;')
-        every = 'grads' in {n for u in uses.values() for n in u.whole} and base.result == 'list'
-        local = dict(names)
-        if every:
+        out += self.take_incoming(node, local)
+        out += self.take_saved(node, local)
+        wanted = ', '.join(f'td_node_wants(node, {edge[a.name]})' for a in node.operands if not a.list)
+        local['wants'] = 'M', (str(len(node.operands)), f'(const bool[]){{{wanted}}}')
+        for key, text in spec.items():
+            test = ' || '.join(f'td_node_wants(node, {edge[k]})' for k in key) if not node.base.schema.argument(key[0]).list else '1'
+            out += [f'    if ({test}) {{', *self.gradient(node, key, text, local), '    }']
+        out += ['    return 0;', '}', '']
+        self.code.append('\n'.join(out))
+
+    def take_incoming(self, node, local):
+        """The incoming gradients that formulas mention, which `local` then names."""
+        used, maybe = set(), set()      # maybe: those that a formula takes as they are, present or not
+        for key, use in node.uses.items():
+            if 'grad' in use.whole or any(name == 'grad' for name, _ in use.parts):
+                used.add(0)
+            tree = ast.parse(str(node.spec[key]).strip(), mode='eval')
+            given = {id(x.args[0]) for x in ast.walk(tree) if gradients.is_given(x)}
+            for x in ast.walk(tree):
+                if isinstance(x, ast.Subscript) and isinstance(x.value, ast.Name) and x.value.id == 'grads':
+                    (maybe if id(x) in given else used).add(x.slice.value)
+        refuses = refuses_backward(node.spec)
+        out = ['    (void)grads, (void)results;'] if refuses else []
+        if node.base.result == 'list' and any('grads' in use.whole for use in node.uses.values()):
             out += ['    TD_AUTO_LIST td_tensor_list all = {0};',
                     '    if (td_node_all_grads(node, grads, &all))', '        return -1;']
             local['grads'] = 'TL', ('all.count', 'all.items')
-        elif refuses_backward(spec):
+        elif refuses:
             pass
-        elif len(base.schema.results) <= 1:
+        elif len(node.base.schema.results) <= 1:
             out += ['    td_tensor *grad = grads[0];', '    if (!grad)', '        return 0;']
             local['grad'] = 'T', 'grad'
         else:
-            test = ' && '.join(f'!grads[{i}]' for i in sorted(grads_used | maybe)) or '0'
+            test = ' && '.join(f'!grads[{i}]' for i in sorted(used | maybe)) or '0'
             out += [f'    if ({test})', '        return 0;']
-            for i in sorted(grads_used):
+            for i in sorted(used):
                 out += [f'    TD_AUTO td_tensor *grad_{i} = grads[{i}] ? td_tensor_retain(grads[{i}]) : td_node_zeros(node, {i});']
                 local[f'grads.{i}'] = 'T', f'grad_{i}'
             local['grad'] = local.get('grads.0')
-        for i, name in enumerate(saved):
-            users = [key for key, use in uses.items() if name in use.whole]
-            test = ' || '.join(f'td_node_wants(node, {edge[k]})' for key in users for k in key if not base.schema.argument(k).list) or '1'
-            variable = names[name][1]
+        return out
+
+    def take_saved(self, node, local):
+        """The saved tensors, each where a gradient is wanted that needs it."""
+        out, argument = [], node.base.schema.argument
+        for i, name in enumerate(node.saved):
+            users = [key for key, use in node.uses.items() if name in use.whole]
+            test = ' || '.join(f'td_node_wants(node, {node.edge[k]})' for key in users for k in key if not argument(k).list) or '1'
+            variable = node.names[name][1]
             out += [f'    TD_AUTO td_tensor *{variable} = NULL;',
                     f'    if (({test}) && !({variable} = td_node_saved(node, {i})))', '        return -1;']
-        if list_saved:
-            c = list_saved.c
+        if node.list_saved:
+            c = node.list_saved.c
             out += [f'    TD_AUTO_LIST td_tensor_list list_{c} = {{0}};',
-                    f'    if (td_node_saved_list(node, {len(saved)}, s->n_{c}, &list_{c}))', '        return -1;']
-            local[list_saved.name] = 'TL', (f's->n_{c}', f'list_{c}.items')
-        local['wants'] = 'M', (str(len(operands)), f'(const bool[]){{{", ".join(f"td_node_wants(node, {edge[a.name]})" for a in operands if not a.list)}}}')
-        for key, text in spec.items():
-            emitter = Emitter(local, self.lookup, where)
-            emitter.used = self.declared
-            list_operand = base.schema.argument(key[0]).list
-            test = ' || '.join(f'td_node_wants(node, {edge[k]})' for k in key) if not list_operand else '1'
-            emitter.indent = '        '
-            value = emitter.formula('0' if underived(text) else text)
-            out.append(f'    if ({test}) {{')
-            if underived(text):
-                name = underived(text)      # PyTorch has two ways to say so, one of them with the namespace
-                out.append(f'        return td_error(TD_E_RUNTIME, "derivative for {name} is not implemented");' if '::' in name else
-                           f'        return td_error(TD_E_NOT_IMPLEMENTED, "the derivative for \'{name}\' is not implemented.");')
-            elif len(key) == 1 and pointwise:
-                fused = self.fuse(op, base, key[0], text, local, where)
-                fit = f's->fit_{base.schema.argument(key[0]).c}'
-                if fused:
-                    out += fused
-                    out += [f'            if (!(results[{edge[key[0]]}] = td_fit_apply(fused, {fit})))', '                return -1;',
-                            '        } else {', *('    ' + l for l in emitter.lines),
-                            f'            if (!(results[{edge[key[0]]}] = td_fit_apply({emitter.as_tensor(value)}, {fit})))',
-                            '                return -1;', '        }']
-                else:
-                    tensor = emitter.as_tensor(value)
-                    out += emitter.lines
-                    out += [f'        if (!(results[{edge[key[0]]}] = td_fit_apply({tensor}, {fit})))', '            return -1;']
-            elif len(key) == 1 and not list_operand:
-                tensor = emitter.as_tensor(value)
-                out += emitter.lines
-                out += [f'        if (td_give(&results[{edge[key[0]]}], {tensor}))', '            return -1;']
-            elif list_operand:
-                if value[0] != 'TL':
-                    raise GradError(f'{where}: the gradient of a list is a list')
-                out += emitter.lines
-                out += [f'        for (int64_t i = 0; i < s->n_{base.schema.argument(key[0]).c}; i++)',
-                        f'            if (td_node_wants(node, {edge[key[0]]} + i) && td_give(&results[{edge[key[0]]} + i], {value[1][1]}[i]))',
-                        '                return -1;']
-            else:
-                if value[0] != 'R' or value[1][0] != len(key):
-                    raise GradError(f'{where}: a joint formula must give {len(key)} results')
-                out += emitter.lines
-                for i, k in enumerate(key):
-                    out += [f'        if (td_node_wants(node, {edge[k]}) && {value[1][1]}[{i}] != TD_NONE)',
-                            f'            results[{edge[k]}] = {value[1][1]}[{i}];',
-                            '        else', f'            td_tensor_release({value[1][1]}[{i}]);']
-            out.append('    }')
-        out += ['    return 0;', '}', '']
-        self.code.append('\n'.join(out))
+                    f'    if (td_node_saved_list(node, {len(node.saved)}, s->n_{c}, &list_{c}))', '        return -1;']
+            local[node.list_saved.name] = 'TL', (f's->n_{c}', f'list_{c}.items')
+        return out
+
+    def gradient(self, node, key, text, local):
+        """A formula's statements, which end with the results in their places."""
+        emitter = Emitter(local, self.lookup, node.where)
+        emitter.used = self.declared
+        emitter.indent = '        '
+        value = emitter.formula('0' if underived(text) else text)
+        edge, first = node.edge, node.base.schema.argument(key[0])
+        place = edge[key[0]]
+        if underived(text):
+            name = underived(text)      # PyTorch has two ways to say so, one of them with the namespace
+            return [f'        return td_error(TD_E_RUNTIME, "derivative for {name} is not implemented");' if '::' in name else
+                    f'        return td_error(TD_E_NOT_IMPLEMENTED, "the derivative for \'{name}\' is not implemented.");']
+        if len(key) == 1 and node.pointwise:
+            fused = self.fuse(node.op, node.base, key[0], text, local, node.where)
+            tensor = emitter.as_tensor(value)
+            give = [f'        if (!(results[{place}] = td_fit_apply({tensor}, s->fit_{first.c})))', '            return -1;']
+            if not fused:
+                return emitter.lines + give
+            return [*fused, f'            if (!(results[{place}] = td_fit_apply(fused, s->fit_{first.c})))', '                return -1;',
+                    '        } else {', *('    ' + line for line in emitter.lines + give), '        }']
+        if first.list:
+            if value[0] != 'TL':
+                raise GradError(f'{node.where}: the gradient of a list is a list')
+            return [*emitter.lines, f'        for (int64_t i = 0; i < s->n_{first.c}; i++)',
+                    f'            if (td_node_wants(node, {place} + i) && td_give(&results[{place} + i], {value[1][1]}[i]))',
+                    '                return -1;']
+        if len(key) == 1:
+            tensor = emitter.as_tensor(value)
+            return [*emitter.lines, f'        if (td_give(&results[{place}], {tensor}))', '            return -1;']
+        if value[0] != 'R' or value[1][0] != len(key):
+            raise GradError(f'{node.where}: a joint formula must give {len(key)} results')
+        out = emitter.lines
+        for i, k in enumerate(key):
+            out += [f'        if (td_node_wants(node, {edge[k]}) && {value[1][1]}[{i}] != TD_NONE)',
+                    f'            results[{edge[k]}] = {value[1][1]}[{i}];',
+                    '        else', f'            td_tensor_release({value[1][1]}[{i}]);']
+        return out
 
     def fuse(self, op, base, operand, text, local, where):
         """One pass for a gradient that is itself pointwise: the lines of an if without its end, or None."""

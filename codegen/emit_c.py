@@ -548,45 +548,55 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         refusals = ''.join(line + '\n' for line in self.refusals(base, 'NULL' if op.result == 'tensor' else '-1'))
         if 'each' in base.entry:
             self.body_of_each(op, base)
-            return None, None, f'comp_{op.c}'
-        if op is base:
-            if 'copy_of' in base.entry:
-                self.body_of_copy(op, base.entry['copy_of'])
-            elif 'fills' in base.entry:
-                self.body_of_fill(op)
-            else:
-                self.code.append(f'{op.declaration("td_op_" + body)};\n')
-            # What reads memory by itself but has no autograd kernel is called above the keys that see to bits.
-            lazy = f'''    if (TD_UNLIKELY(keys & TD_KEYS_LAZY))
+        elif op is base:
+            self.body_itself(op, body, refusals)
+        elif op.variant == 'inplace':
+            self.body_in_place(op, base, body, args, refusals)
+        else:
+            self.body_of_out(op, base, body, args, refusals)
+        return None, None, f'comp_{op.c}'
+
+    def body_itself(self, op, body, refusals):
+        """The form that the body computes."""
+        if 'copy_of' in op.entry:
+            self.body_of_copy(op, op.entry['copy_of'])
+        elif 'fills' in op.entry:
+            self.body_of_fill(op)
+        else:
+            self.code.append(f'{op.declaration("td_op_" + body)};\n')
+        # What reads memory by itself but has no autograd kernel is called above the keys that see to bits.
+        lazy = f'''    if (TD_UNLIKELY(keys & TD_KEYS_LAZY))
         return invoke_{op.c}({", ".join(["keys & TD_KEYS_TO_LAZY", *op.names()])});
 ''' if op.kind == 'native' and op.entry.get('grad') is None and op.tensors else '    (void)keys;\n'
-            if op.kind == 'native':
-                lazy += self.one_device(op, 'NULL' if op.result == 'tensor' else '-1')
-            call = f'    return td_op_{body}({", ".join(op.names())});'
-            if 'one_call' in op.entry.get('flags', []):
-                call = f'''    td_keyset watched = td_parts_begin({len(op.tensors)}, {self.inputs(op)});
+        if op.kind == 'native':
+            lazy += self.one_device(op, 'NULL' if op.result == 'tensor' else '-1')
+        call = f'    return td_op_{body}({", ".join(op.names())});'
+        if 'one_call' in op.entry.get('flags', []):
+            call = f'''    td_keyset watched = td_parts_begin({len(op.tensors)}, {self.inputs(op)});
     {op.returns}made = td_op_{body}({", ".join(op.names())});
     td_parts_end(watched);
     return made;'''
-            if 'format' in op.entry:
-                call = f'''    td_tensor *result = td_op_{body}({", ".join(op.names())});
+        if 'format' in op.entry:
+            call = f'''    td_tensor *result = td_op_{body}({", ".join(op.names())});
     if (!result)
         return NULL;
 {self.follow_format(op, '&result')}    return result;'''
-            self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
+        self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
 {lazy}{refusals}{call}
 }}
 ''')
-        elif op.variant == 'inplace':
-            # Above the backends its pieces record themselves: on a copy of self, which they may save, if only for another operand's gradient.
-            wants = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
-                                for a in base.schema.arguments if a.is_tensor)
-            original = [f'original_{n}' if n == 'self' else n for n in args]
-            words = json.dumps(base.entry['inplace_dtype']) if 'inplace_dtype' in base.entry else None
-            computed, recorded = (f'td_exact({words}, self, {r})' if words else r for r in (
-                f'td_op_{body}({", ".join(args)})', f'td_op_{body}({", ".join(original)})'))
-            self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
+
+    def body_in_place(self, op, base, body, args, refusals):
+        """The body's result, written to self."""
+        # Above the backends its pieces record themselves: on a copy of self, which they may save, if only for another operand's gradient.
+        wants = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
+                            for a in base.schema.arguments if a.is_tensor)
+        original = [f'original_{n}' if n == 'self' else n for n in args]
+        words = json.dumps(base.entry['inplace_dtype']) if 'inplace_dtype' in base.entry else None
+        computed, recorded = (f'td_exact({words}, self, {r})' if words else r for r in (
+            f'td_op_{body}({", ".join(args)})', f'td_op_{body}({", ".join(original)})'))
+        self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
 {refusals}    if (!td_is_backend(keys)) {{
         TD_AUTO td_tensor *original_self = {wants} ? td_clone_detached(self) : td_tensor_retain(self);
@@ -595,77 +605,93 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
     return td_finish_inplace("{op.schema.name}", self, {computed});
 }}
 ''')
+
+    def body_of_out(self, op, base, body, args, refusals):
+        """The body's results, written to what the call gave for them."""
+        n, exact = len(base.schema.results), self.exact_out(op)
+        if base.result == 'list':
+            call = self.out_of_list(op, base, body, args, exact)
+        elif 'draws_out' in base.entry.get('flags', []):
+            call = self.out_drawn(op, args)
+        elif 'factory' in base.entry.get('flags', []) and 'dtype' in args:
+            call = self.out_of_factory(op, base, body, args)
+        elif n == 1:
+            call = self.out_of_one(op, base, body, args, exact)
         else:
-            n = len(base.schema.results)
-            exact = self.exact_out(op)
-            records = 'records_out' in base.entry.get('flags', [])
-            if base.result == 'list':
-                out, finish = op.mutable[0].c, 'td_fill_out_list' if 'fills_out' in base.entry.get('flags', []) else 'td_finish_out_list'
-                if exact:
-                    exact = f'''    if (td_list_exact({exact}, n_{out}, {out}, &results))
-        return -1;
-'''
-                call = f'''    td_tensor_list results;
-    if (td_op_{body}({", ".join(["&results", *args])}))
-        return -1;
-{exact or ""}    int status = {finish}("{op.schema.name}", n_{out}, {out}, &results);'''
-            elif 'draws_out' in base.entry.get('flags', []):
-                out = op.mutable[0].c
-                self.code.append(f'{op.declaration("td_op_" + op.c)};\n')
-                given = (f'''    if (td_factory_out(&dtype, &device, {out}))
-        return -1;
-''' if 'dtype' in args else '')
-                call = f'''{given}    const td_keyset exclude = td_masks_now.exclude;
-    td_masks_now.exclude |= TD_KEYSET(TD_KEY_AUTOGRAD);
-    int status = td_op_{op.c}({", ".join(op.names())});
-    td_masks_now.exclude = exclude;'''
-            elif 'factory' in base.entry.get('flags', []) and 'dtype' in args:
-                out, order = op.mutable[0].c, base.entry.get('in_order')
-                name = f'"{base.schema.name}"' if order == 'warned' else 'NULL'
-                finish = f'td_fill_in_order({name}, ' if order else 'td_finish_factory('
-                call = f'''    if (td_factory_out(&dtype, {"&device" if "device" in args else "NULL"}, {out}))
-        return -1;
-    int status = {finish}{out}, td_op_{body}({", ".join(args)}));'''
-            elif n == 1:
-                result = f'td_op_{body}({", ".join(args)})'
-                if exact:
-                    result = f'td_exact({exact}, {op.mutable[0].c}, {result})'
-                finish = 'td_finish_contiguous_out' if 'contiguous_out' in base.entry.get('flags', []) else 'td_finish_out'
-                call = f'    int status = {finish}("{op.schema.name}", {op.mutable[0].c}, {result});'
-                kept = self.follow_format(base, '&result', '-1')
-                if kept:                    # an out of another shape lies in memory as a new result
-                    out = op.mutable[0].c
-                    call = f'''    td_tensor *result = {result};
-    if (result && ({out}->ndim != result->ndim || memcmp({out}->sizes, result->sizes, sizeof *{out}->sizes * {out}->ndim))) {{
-{textwrap.indent(kept, "    ")}    }}
-    int status = {finish}("{op.schema.name}", {op.mutable[0].c}, result);'''
-                if records:
-                    call = f'''    td_tensor *result = {result};
-    if (!td_is_backend(keys) && result && (td_wants_grad(result) || td_wants_grad({op.mutable[0].c})))
-        return td_record_out("{op.schema.name}", {op.mutable[0].c}, result);
-    int status = {finish}("{op.schema.name}", {op.mutable[0].c}, result);'''
-            else:
-                outs = ', '.join(a.c for a in op.mutable)
-                exact = f' || td_results_exact({exact}, {n}, outs, results)' if exact else ''
-                call = f'''    td_tensor *results[{n}], *outs[{n}] = {{{outs}}};
-    if (td_op_{body}({", ".join(["results", *args])}){exact})
-        return -1;
-    int status = td_finish_outs("{op.schema.name}", {n}, outs, results);'''
-            tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
-                                for a in op.schema.arguments if a.is_tensor)
-            refused = '' if records or op.entry.get('grad') == 'none' else f'''    if (!td_is_backend(keys) && ({tests}))
+            call = self.out_of_several(op, body, args, exact, n)
+        tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
+                            for a in op.schema.arguments if a.is_tensor)
+        refused = '' if 'records_out' in base.entry.get('flags', []) or op.entry.get('grad') == 'none' else f'''    if (!td_is_backend(keys) && ({tests}))
         return td_fail_out_grad("{op.schema.name}");
 '''
-            bump = ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{op.schema.name}");\n' if a.list else
-                           f'        td_wrote({a.c}, "{op.schema.name}");\n' for a in op.mutable)
-            count = '' if 'fills_out' in base.entry.get('flags', []) else f'    if (status == 0 && !td_is_backend(keys)) {{\n{bump}    }}\n'
-            self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
+        bump = ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{op.schema.name}");\n' if a.list else
+                       f'        td_wrote({a.c}, "{op.schema.name}");\n' for a in op.mutable)
+        count = '' if 'fills_out' in base.entry.get('flags', []) else f'    if (status == 0 && !td_is_backend(keys)) {{\n{bump}    }}\n'
+        self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
 {refused}{refusals}{self.out_check(op)}{self.given_dtype(op)}{call}
 {count}    return status;
 }}
 ''')
-        return None, None, f'comp_{op.c}'
+
+    def out_of_list(self, op, base, body, args, exact):
+        out, finish = op.mutable[0].c, 'td_fill_out_list' if 'fills_out' in base.entry.get('flags', []) else 'td_finish_out_list'
+        if exact:
+            exact = f'''    if (td_list_exact({exact}, n_{out}, {out}, &results))
+        return -1;
+'''
+        return f'''    td_tensor_list results;
+    if (td_op_{body}({", ".join(["&results", *args])}))
+        return -1;
+{exact or ""}    int status = {finish}("{op.schema.name}", n_{out}, {out}, &results);'''
+
+    def out_drawn(self, op, args):
+        """The body writes to `out`, so that the numbers of its dtype are drawn."""
+        out = op.mutable[0].c
+        self.code.append(f'{op.declaration("td_op_" + op.c)};\n')
+        given = (f'''    if (td_factory_out(&dtype, &device, {out}))
+        return -1;
+''' if 'dtype' in args else '')
+        return f'''{given}    const td_keyset exclude = td_masks_now.exclude;
+    td_masks_now.exclude |= TD_KEYSET(TD_KEY_AUTOGRAD);
+    int status = td_op_{op.c}({", ".join(op.names())});
+    td_masks_now.exclude = exclude;'''
+
+    def out_of_factory(self, op, base, body, args):
+        out, order = op.mutable[0].c, base.entry.get('in_order')
+        name = f'"{base.schema.name}"' if order == 'warned' else 'NULL'
+        finish = f'td_fill_in_order({name}, ' if order else 'td_finish_factory('
+        return f'''    if (td_factory_out(&dtype, {"&device" if "device" in args else "NULL"}, {out}))
+        return -1;
+    int status = {finish}{out}, td_op_{body}({", ".join(args)}));'''
+
+    def out_of_one(self, op, base, body, args, exact):
+        result = f'td_op_{body}({", ".join(args)})'
+        if exact:
+            result = f'td_exact({exact}, {op.mutable[0].c}, {result})'
+        finish = 'td_finish_contiguous_out' if 'contiguous_out' in base.entry.get('flags', []) else 'td_finish_out'
+        call = f'    int status = {finish}("{op.schema.name}", {op.mutable[0].c}, {result});'
+        kept = self.follow_format(base, '&result', '-1')
+        if kept:                    # an out of another shape lies in memory as a new result
+            out = op.mutable[0].c
+            call = f'''    td_tensor *result = {result};
+    if (result && ({out}->ndim != result->ndim || memcmp({out}->sizes, result->sizes, sizeof *{out}->sizes * {out}->ndim))) {{
+{textwrap.indent(kept, "    ")}    }}
+    int status = {finish}("{op.schema.name}", {op.mutable[0].c}, result);'''
+        if 'records_out' in base.entry.get('flags', []):
+            call = f'''    td_tensor *result = {result};
+    if (!td_is_backend(keys) && result && (td_wants_grad(result) || td_wants_grad({op.mutable[0].c})))
+        return td_record_out("{op.schema.name}", {op.mutable[0].c}, result);
+    int status = {finish}("{op.schema.name}", {op.mutable[0].c}, result);'''
+        return call
+
+    def out_of_several(self, op, body, args, exact, n):
+        outs = ', '.join(a.c for a in op.mutable)
+        exact = f' || td_results_exact({exact}, {n}, outs, results)' if exact else ''
+        return f'''    td_tensor *results[{n}], *outs[{n}] = {{{outs}}};
+    if (td_op_{body}({", ".join(["results", *args])}){exact})
+        return -1;
+    int status = td_finish_outs("{op.schema.name}", {n}, outs, results);'''
 
     def body_of_copy(self, op, view):
         """A view's elements in new memory."""
