@@ -29,6 +29,16 @@ typedef struct located_roots {
     double rho, precision;
 } located_roots;
 
+/* Two halves on their way to be one: z, the roots' poles and weights, where the roots are, the new z and vectors' lengths, in arrays of n;
+ * type 1: a vector of the first half, 2: of the second, 3: of both. */
+typedef struct merging {
+    int64_t  n, cut, count, same;
+    double   rho, precision, least;     /* `least`: what is so small is nothing */
+    double  *z, *pole, *weight, *origin, *eta, *fresh, *lengths;
+    int64_t *kept, *still;
+    uint8_t *type;
+} merging;
+
 /* Implicit QL steps with Wilkinson's shift on at most SMALL numbers: rows of x turn along.  0, or 1 without convergence. */
 static int small(int64_t n, double *d, double *e, double (*x)[SMALL])
 {
@@ -269,80 +279,82 @@ static void N(zip)(const double *d, const int64_t *a, int64_t count_a, const int
         order[to] = j == count_b || (i < count_a && d[a[i]] <= d[b[j]]) ? a[i++] : b[j++];
 }
 
-/* Rows 0 to cut - 1 of x are the vectors of one half, the others the other's; `order` names them by ascending d. */
-static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int64_t row, int64_t *order, N(workspace) *workspace)
+/* The numbers of merging two halves, and which values stay as they are: `same` of them in `still`, by ascending d; `count` are in `kept`. */
+static merging N(begin)(int64_t n, int64_t cut, double beside, const double *d, const T *x, int64_t row, const N(workspace) *workspace)
 {
-    double *z = workspace->doubles, *pole = z + n, *weight = pole + n, *origin = weight + n, *eta = origin + n, *fresh = eta + n;
-    int64_t *kept = workspace->indices, *still = kept + n;
+    merging m = {.n = n, .cut = cut, .rho = 2 * fabs(beside), .precision = sizeof(T) == 4 ? FLT_EPSILON / 2 : DBL_EPSILON / 2};
+    m.z = workspace->doubles, m.pole = m.z + n, m.weight = m.pole + n, m.origin = m.weight + n, m.eta = m.origin + n, m.fresh = m.eta + n;
+    m.lengths = m.fresh + n;
+    m.kept = workspace->indices, m.still = m.kept + n, m.type = (uint8_t *)(m.still + n);
     double largest = 0, most_z = 0;
     for (int64_t i = 0; i < n; i++) {
-        z[i] = (i < cut ? x[i * row + cut - 1] : copysign(1, beside) * x[i * row + cut]) * M_SQRT1_2;
-        largest = fmax(largest, fabs(d[i])), most_z = fmax(most_z, fabs(z[i]));
+        m.z[i] = (i < cut ? x[i * row + cut - 1] : copysign(1, beside) * x[i * row + cut]) * M_SQRT1_2;
+        largest = fmax(largest, fabs(d[i])), most_z = fmax(most_z, fabs(m.z[i]));
+        m.type[i] = i < cut ? 1 : 2;
     }
-    const double rho = 2 * fabs(beside), precision = sizeof(T) == 4 ? FLT_EPSILON / 2 : DBL_EPSILON / 2;
-    const double least = 8 * precision * fmax(largest, most_z);
-    int64_t count = 0, same = 0, last = -1;
-    uint8_t *type = (uint8_t *)(still + n);   /* 1: a vector of the first half, 2: of the second, 3: of both */
-    for (int64_t i = 0; i < n; i++)
-        type[i] = i < cut ? 1 : 2;
-    for (int64_t o = 0; o < n; o++) {
+    m.least = 8 * m.precision * fmax(largest, most_z);
+    return m;
+}
+
+/* Where two d are so close that rotating their vectors into each other changes nothing else: one of the two has no part in z any more, and
+ * stays.  False, with nothing done, where they aren't. */
+static bool N(join)(merging *m, int64_t i, int64_t last, double *d, T *x, int64_t row)
+{
+    double *z = m->z;
+    const double both = sqrt(z[last] * z[last] + z[i] * z[i]), c = z[i] / both, s = z[last] / both;
+    if (!(fabs((d[i] - d[last]) * c * s) <= m->least))
+        return false;
+    T *one = x + last * row, *other = x + i * row;
+    for (int64_t j = 0; j < m->n; j++) {
+        const T a = one[j], b = other[j];
+        one[j] = (T)(c * a - s * b), other[j] = (T)(c * b + s * a);
+    }
+    const double a = d[last], b = d[i];
+    d[last] = a * c * c + b * s * s, d[i] = a * s * s + b * c * c;
+    z[i] = both, z[last] = 0;
+    if (m->type[i] != m->type[last])
+        m->type[i] = m->type[last] = 3;
+    int64_t at = m->same++;
+    for (; at > 0 && d[m->still[at - 1]] > d[last]; at--)
+        m->still[at] = m->still[at - 1];
+    m->still[at] = last;
+    return true;
+}
+
+static void N(deflate)(merging *m, double *d, T *x, int64_t row, const int64_t *order)
+{
+    int64_t last = -1;
+    for (int64_t o = 0; o < m->n; o++) {
         const int64_t i = order[o];
-        if (rho * fabs(z[i]) <= least) {
-            still[same++] = i;
+        if (m->rho * fabs(m->z[i]) <= m->least) {
+            m->still[m->same++] = i;
             continue;
         }
-        if (last >= 0) {
-            const double both = sqrt(z[last] * z[last] + z[i] * z[i]), c = z[i] / both, s = z[last] / both;
-            if (fabs((d[i] - d[last]) * c * s) <= least) {
-                /* Rotated into each other, one of the two has no part in z any more. */
-                T *one = x + last * row, *other = x + i * row;
-                for (int64_t j = 0; j < n; j++) {
-                    const T a = one[j], b = other[j];
-                    one[j] = (T)(c * a - s * b), other[j] = (T)(c * b + s * a);
-                }
-                const double a = d[last], b = d[i];
-                d[last] = a * c * c + b * s * s, d[i] = a * s * s + b * c * c;
-                z[i] = both, z[last] = 0;
-                if (type[i] != type[last])
-                    type[i] = type[last] = 3;
-                int64_t at = same++;
-                for (; at > 0 && d[still[at - 1]] > d[last]; at--)
-                    still[at] = still[at - 1];
-                still[at] = last;
-            } else {
-                kept[count++] = last;
-            }
-        }
+        if (last >= 0 && !N(join)(m, i, last, d, x, row))
+            m->kept[m->count++] = last;
         last = i;
     }
     if (last >= 0)
-        kept[count++] = last;
-    if (!count) {
-        memcpy(order, still, (size_t)n * sizeof *order);
-        return 0;
-    }
-    double length = 0;
-    for (int64_t i = 0; i < count; i++)
-        length += z[kept[i]] * z[kept[i]];
-    length = sqrt(length);
-    for (int64_t i = 0; i < count; i++)
-        pole[i] = d[kept[i]], weight[i] = z[kept[i]] / length;
-    located_roots p = {count, pole, weight, origin, eta, rho * length * length, precision};
-    for (int64_t first = 0; first < count; first += TOGETHER)
-        roots(&p, first);
-    renew(&p, fresh);
-    /* Rows by type, so that what is 0 isn't multiplied; a copy of them, since the new ones replace them. */
+        m->kept[m->count++] = last;
+}
+
+/* The vectors of the roots, from those of the halves: first in x, and those that stay behind them.  Rows go by type, so that what is 0 isn't
+ * multiplied; they are copied, since the new ones replace them. */
+static int N(rotate)(const merging *m, T *x, int64_t row, const N(workspace) *workspace)
+{
+    const int64_t n = m->n, cut = m->cut, count = m->count, same = m->same;
+    const double *pole = m->pole, *origin = m->origin, *eta = m->eta, *fresh = m->fresh;
+    double *lengths = m->lengths;
     int64_t at[4] = {0};
     for (int64_t i = 0; i < count; i++)
-        at[type[kept[i]]]++;
+        at[m->type[m->kept[i]]]++;
     const int64_t first = at[1], both = at[3], second = at[2], right = n - cut;
     int64_t next[4] = {0, 0, first + both, first};
     T *low = workspace->rows, *high = low + (first + both) * cut, *rest = high + (both + second) * right, *u = workspace->vectors;
-    double *lengths = fresh + n;
     memset(lengths, 0, (size_t)count * sizeof *lengths);
     for (int64_t i = 0; i < count; i++) {
-        const int64_t to = next[type[kept[i]]]++;
-        const T *from = x + kept[i] * row;
+        const int64_t to = next[m->type[m->kept[i]]]++;
+        const T *from = x + m->kept[i] * row;
         if (to < first + both)
             memcpy(low + to * cut, from, (size_t)cut * sizeof(T));
         if (to >= first)
@@ -360,22 +372,47 @@ static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int6
     for (int64_t i = 0; i < count; i++)
         for (int64_t j = 0; j < count; j++)
             u[i * count + j] *= (T)lengths[j];
-    for (int64_t i = 0; i < same; i++) {
-        memcpy(rest + i * n, x + still[i] * row, (size_t)n * sizeof(T));
-        pole[i] = d[still[i]];
-    }
+    for (int64_t i = 0; i < same; i++)
+        memcpy(rest + i * n, x + m->still[i] * row, (size_t)n * sizeof(T));
     if (td_gemm_strided(DTYPE, count, cut, first + both, td_int(1), (td_matrix){u, 1, count}, (td_matrix){low, cut, 1},
                         td_int(0), x, row) ||
         td_gemm_strided(DTYPE, count, right, both + second, td_int(1), (td_matrix){u + first * count, 1, count},
                         (td_matrix){high, right, 1}, td_int(0), x + cut, row))
         return -1;
-    for (int64_t i = 0; i < count; i++)
-        d[i] = origin[i] + eta[i], kept[i] = i;
-    for (int64_t i = 0; i < same; i++) {
+    for (int64_t i = 0; i < same; i++)
         memcpy(x + (count + i) * row, rest + i * n, (size_t)n * sizeof(T));
-        d[count + i] = pole[i], still[i] = count + i;
+    return 0;
+}
+
+/* Rows 0 to cut - 1 of x are the vectors of one half, the others the other's; `order` names them by ascending d. */
+static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int64_t row, int64_t *order, N(workspace) *workspace)
+{
+    merging m = N(begin)(n, cut, beside, d, x, row, workspace);
+    N(deflate)(&m, d, x, row, order);
+    const int64_t count = m.count, same = m.same;
+    if (!count) {
+        memcpy(order, m.still, (size_t)n * sizeof *order);
+        return 0;
     }
-    N(zip)(d, kept, count, still, same, order);
+    double length = 0;
+    for (int64_t i = 0; i < count; i++)
+        length += m.z[m.kept[i]] * m.z[m.kept[i]];
+    length = sqrt(length);
+    for (int64_t i = 0; i < count; i++)
+        m.pole[i] = d[m.kept[i]], m.weight[i] = m.z[m.kept[i]] / length;
+    located_roots p = {count, m.pole, m.weight, m.origin, m.eta, m.rho * length * length, m.precision};
+    for (int64_t first = 0; first < count; first += TOGETHER)
+        roots(&p, first);
+    renew(&p, m.fresh);
+    if (N(rotate)(&m, x, row, workspace))
+        return -1;
+    for (int64_t i = 0; i < same; i++)
+        m.pole[i] = d[m.still[i]];
+    for (int64_t i = 0; i < count; i++)
+        d[i] = m.origin[i] + m.eta[i], m.kept[i] = i;
+    for (int64_t i = 0; i < same; i++)
+        d[count + i] = m.pole[i], m.still[i] = count + i;
+    N(zip)(d, m.kept, count, m.still, same, order);
     return 0;
 }
 
