@@ -154,6 +154,111 @@ class _TransformCode:
         self._codegen._body_transformer = self._before
 
 
+class _Source:
+    """Writes what code says of nodes and objects; `names` gets what it must find."""
+
+    def __init__(self, names):
+        self.names = names
+        self.wrapped = {}               # names of functions that a trace of the code must leave as calls, too
+
+    def known(self, hint, obj):
+        """The name under which the code finds an object."""
+        if hasattr(obj, "_overloadname"):
+            import tede
+            self.names["torch"] = tede
+            return f"torch.ops.{obj.namespace}.{obj._opname}.{obj._overloadname}"
+        if hasattr(obj, "_qualified_op_name"):
+            return f"torch.ops.{obj._qualified_op_name.replace('::', '.')}"
+        if getattr(builtins, hint, None) is obj:
+            return hint
+        module, attribute, place = _place(obj) if callable(obj) else ("", hint, None)
+        if module == "torch.ops.higher_order" or place is not None and place is not operator:
+            import tede
+            self.names["torch"] = tede
+            return f"{module}.{attribute}"
+        if place is operator:
+            self.names["_operator"] = operator
+            return f"_operator.{attribute}"
+        name = re.sub(r"\W", "_", f"{module}.{attribute}")
+        while name in self.names and self.names[name] is not obj:
+            name += "_"
+        self.names[name] = obj
+        return name
+
+    def annotation(self, kind):
+        """A type as the code has it, with those in its brackets."""
+        if kind is None or kind is type(None):
+            return "None"
+        if kind is ...:
+            return "..."
+        origin, inner = typing.get_origin(kind), typing.get_args(kind)
+        if kind is typing.Any or origin in (list, dict, tuple, typing.Union) and (origin is not typing.Union or type(None) in inner[1:]):
+            self.names["typing"] = typing
+            shown = "Union" if len(inner) > 2 and origin is typing.Union else "Any" if kind is typing.Any else getattr(kind, "_name", None)
+            base = f"typing.{shown}" if shown else origin.__name__
+            inner = inner[:1] if shown == "Optional" else inner
+            return f"{base}[{', '.join(map(self.annotation, inner))}]" if inner else base
+        if isinstance(kind, type) and origin is None:
+            return self.known(_type_repr(kind), kind)
+        name = re.sub(r"\W+", "_", repr(kind)).strip("_")
+        self.names[name] = kind
+        return name
+
+    def show(self, a):
+        if isinstance(a, Node):
+            return a.name
+        if isinstance(a, tuple):
+            if hasattr(a, "_fields"):
+                return f"{self.known(type(a).__name__, type(a))}({', '.join(map(self.show, a))})"
+            return f"({', '.join(map(self.show, a))}{',' if len(a) == 1 else ''})"
+        if isinstance(a, list):
+            return f"[{', '.join(map(self.show, a))}]"
+        if isinstance(a, dict):
+            return "{" + ", ".join(f"{key!r}: {self.show(value)}" for key, value in a.items()) + "}"
+        if isinstance(a, slice):
+            return f"slice({self.show(a.start)}, {self.show(a.stop)}, {self.show(a.step)})"
+        if isinstance(a, float) and not math.isfinite(a):
+            return f"float('{a}')"
+        if type(a).__name__ in ("dtype", "memory_format", "layout", "device"):
+            import tede
+            self.names["torch"], self.names["device"] = tede, tede.device
+            return re.sub(r"^tede\.", "torch.", repr(a))
+        if isinstance(a, enum.Enum):
+            return f"{self.known(type(a).__name__, type(a))}.{a.name}"
+        if a is Ellipsis:
+            return "..."
+        if isinstance(a, (type, types.FunctionType, types.BuiltinFunctionType)):
+            return self.known(a.__name__, a)
+        return repr(a)
+
+    def call(self, args, kwargs):
+        return ", ".join([*map(self.show, args), *(f"{key} = {self.show(value)}" for key, value in kwargs.items())])
+
+    def result(self, node):
+        """(the value of a node that calls or reads something, the statement that must come before or None)."""
+        if node.op == "get_attr":
+            return _attribute("self", node.target), None
+        if node.op == "call_module":
+            return f"{_attribute('self', node.target)}({self.call(node.args, node.kwargs)})", None
+        if node.op == "call_method":
+            return f"{self.show(node.args[0])}.{node.target}({self.call(node.args[1:], node.kwargs)})", None
+        fn, name = node.target, getattr(node.target, "__name__", "")
+        plain = getattr(operator, name, None) is fn and not node.kwargs
+        if plain and name in magic_methods:
+            return magic_methods[name].format(*map(self.show, node.args)), None
+        if plain and name in inplace_methods:
+            return self.show(node.args[0]), inplace_methods[name].format(*map(self.show, node.args))
+        if fn is getattr and len(node.args) == 2 and isinstance(node.args[1], str) and node.args[1].isidentifier():
+            return f"{self.show(node.args[0])}.{node.args[1]}", None
+        value = f"{self.known(name, fn)}({self.call(node.args, node.kwargs)})"
+        if node.meta.get("is_wrapped", False):
+            self.wrapped[value.partition("(")[0]] = True
+        return value, None
+
+    def type_of(self, node, mark):
+        return f"{mark}{self.annotation(node.type)}" if node.type is not None else ""
+
+
 class Graph:
     def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
         self._root = Node.__new__(Node)
@@ -315,123 +420,36 @@ class Graph:
 
     # ---- showing
 
-    def python_code(self, root_module, **options):
-        """The graph as the source of forward(`root_module`, ...)."""
-        names, lines, parameters, last_use = dict(self._codegen.additional_globals()), [], [], {}
-        wrapped = {}                    # names of functions that a trace of the code must leave as calls, too
+    def _last_uses(self):
+        """node -> the nodes whose values nothing reads after it."""
+        last_use, gone = {}, {}
         for node in reversed(self.nodes):
             for used in (*node.all_input_nodes, node):
                 last_use.setdefault(used, node)
-        gone = {}
         for used, at in last_use.items():
             gone.setdefault(at, []).append(used)
+        return gone
 
-        def known(hint, obj):
-            """The name under which the code finds an object."""
-            if hasattr(obj, "_overloadname"):
-                import tede
-                names["torch"] = tede
-                return f"torch.ops.{obj.namespace}.{obj._opname}.{obj._overloadname}"
-            if hasattr(obj, "_qualified_op_name"):
-                return f"torch.ops.{obj._qualified_op_name.replace('::', '.')}"
-            if getattr(builtins, hint, None) is obj:
-                return hint
-            module, attribute, place = _place(obj) if callable(obj) else ("", hint, None)
-            if module == "torch.ops.higher_order" or place is not None and place is not operator:
-                import tede
-                names["torch"] = tede
-                return f"{module}.{attribute}"
-            if place is operator:
-                names["_operator"] = operator
-                return f"_operator.{attribute}"
-            name = re.sub(r"\W", "_", f"{module}.{attribute}")
-            while name in names and names[name] is not obj:
-                name += "_"
-            names[name] = obj
-            return name
-
-        def annotation(kind):
-            """A type as the code has it, with those in its brackets."""
-            if kind is None or kind is type(None):
-                return "None"
-            if kind is ...:
-                return "..."
-            origin, inner = typing.get_origin(kind), typing.get_args(kind)
-            if kind is typing.Any or origin in (list, dict, tuple, typing.Union) and (origin is not typing.Union or type(None) in inner[1:]):
-                names["typing"] = typing
-                shown = "Union" if len(inner) > 2 and origin is typing.Union else "Any" if kind is typing.Any else getattr(kind, "_name", None)
-                base = f"typing.{shown}" if shown else origin.__name__
-                inner = inner[:1] if shown == "Optional" else inner
-                return f"{base}[{', '.join(map(annotation, inner))}]" if inner else base
-            if isinstance(kind, type) and origin is None:
-                return known(_type_repr(kind), kind)
-            name = re.sub(r"\W+", "_", repr(kind)).strip("_")
-            names[name] = kind
-            return name
-
-        def show(a):
-            if isinstance(a, Node):
-                return a.name
-            if isinstance(a, tuple):
-                if hasattr(a, "_fields"):
-                    return f"{known(type(a).__name__, type(a))}({', '.join(map(show, a))})"
-                return f"({', '.join(map(show, a))}{',' if len(a) == 1 else ''})"
-            if isinstance(a, list):
-                return f"[{', '.join(map(show, a))}]"
-            if isinstance(a, dict):
-                return "{" + ", ".join(f"{key!r}: {show(value)}" for key, value in a.items()) + "}"
-            if isinstance(a, slice):
-                return f"slice({show(a.start)}, {show(a.stop)}, {show(a.step)})"
-            if isinstance(a, float) and not math.isfinite(a):
-                return f"float('{a}')"
-            if type(a).__name__ in ("dtype", "memory_format", "layout", "device"):
-                import tede
-                names["torch"], names["device"] = tede, tede.device
-                return re.sub(r"^tede\.", "torch.", repr(a))
-            if isinstance(a, enum.Enum):
-                return f"{known(type(a).__name__, type(a))}.{a.name}"
-            if a is Ellipsis:
-                return "..."
-            if isinstance(a, (type, types.FunctionType, types.BuiltinFunctionType)):
-                return known(a.__name__, a)
-            return repr(a)
-
-        def call(args, kwargs):
-            return ", ".join([*map(show, args), *(f"{key} = {show(value)}" for key, value in kwargs.items())])
-        returned = ""
+    def python_code(self, root_module, **options):
+        """The graph as the source of forward(`root_module`, ...)."""
+        names, lines, parameters, gone = dict(self._codegen.additional_globals()), [], [], self._last_uses()
+        source, returned = _Source(names), ""
         for number, node in enumerate(self.nodes):
-            kind = f" : {annotation(node.type)}" if node.type is not None else ""
+            kind = source.type_of(node, " : ")
             if node.op == "placeholder":
-                default = f" = {show(node.args[0])}" if node.args else ""
+                default = f" = {source.show(node.args[0])}" if node.args else ""
                 raw = node.target
                 parameters.append(f"{raw}{kind}{default}")
                 if raw.lstrip("*") != node.name:
                     lines.append(f"{node.name} = {raw.lstrip('*')}")
                 continue
             if node.op == "output":
-                returned = f" -> {annotation(node.type)}" if node.type is not None else ""
-                lines.append(_line(self._codegen.generate_output(_Shown(show(node.args[0]))), number))
+                returned = source.type_of(node, " -> ")
+                lines.append(_line(self._codegen.generate_output(_Shown(source.show(node.args[0]))), number))
                 continue
-            if node.op == "get_attr":
-                value = _attribute("self", node.target)
-            elif node.op == "call_module":
-                value = f"{_attribute('self', node.target)}({call(node.args, node.kwargs)})"
-            elif node.op == "call_method":
-                value = f"{show(node.args[0])}.{node.target}({call(node.args[1:], node.kwargs)})"
-            else:
-                fn, name = node.target, getattr(node.target, "__name__", "")
-                plain = getattr(operator, name, None) is fn and not node.kwargs
-                if plain and name in magic_methods:
-                    value = magic_methods[name].format(*map(show, node.args))
-                elif plain and name in inplace_methods:
-                    lines.append(inplace_methods[name].format(*map(show, node.args)))
-                    value = show(node.args[0])
-                elif fn is getattr and len(node.args) == 2 and isinstance(node.args[1], str) and node.args[1].isidentifier():
-                    value = f"{show(node.args[0])}.{node.args[1]}"
-                else:
-                    value = f"{known(name, fn)}({call(node.args, node.kwargs)})"
-                    if node.meta.get("is_wrapped", False):
-                        wrapped[value.partition("(")[0]] = True
+            value, before = source.result(node)
+            if before:
+                lines.append(before)
             unused = [used.name for used in gone.get(node, ())]
             lines.append(_line(f"{node.name}{kind} = {value}" + (f";  {' = '.join(unused)} = None" if unused else ""), number))
         lines = [_line(f"{line}\n", getattr(line, "node", None)) for line in lines or ["pass"]]
@@ -441,7 +459,7 @@ class Graph:
         body = "\n".join("    " + line for line in "".join(lines).split("\n"))
         import tede
         names["torch"] = tede
-        wraps = "\n".join(f"torch.fx.wrap('{name}')" for name in wrapped)
+        wraps = "\n".join(f"torch.fx.wrap('{name}')" for name in source.wrapped)
         head = self._codegen.gen_fn_def(parameters, returned)
         first = head.count("\n") + 1
         return PythonCode(f"{wraps}\n\n\n{head}\n{body}", names, {first + i: number for i, number in enumerate(numbers)}, wraps.count("\n") + 4)

@@ -35,33 +35,21 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         is_causal = is_causal and key_padding_mask is None
     if width != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
-    plain = False                   # whether heads can stay where the projection wrote them
     head = width // num_heads
     if head * num_heads != width:
         raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
-
-    if use_separate_proj_weight:
-        if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
-        biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-        q, k, v = _project(query, key, value, (q_proj_weight, k_proj_weight, v_proj_weight), biases)
-    else:
-        if key.shape != value.shape:
-            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
-        if in_proj_weight is None:
-            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        plain = not need_weights and bias_k is None and static_k is None and static_v is None and not add_zero_attn
-        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias, plain)
+    plain = not use_separate_proj_weight and not need_weights and bias_k is None and static_k is None and static_v is None and not add_zero_attn
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    q, k, v = _projections(query, key, value, weights, in_proj_weight, in_proj_bias, plain)
 
     if attn_mask is not None:
         attn_mask = _check_mask(attn_mask, (length, key.shape[0]), batch * num_heads)
     if (bias_k is None) != (bias_v is None):
         raise AssertionError("bias_k is set but bias_v is None" if bias_v is None else "bias_v is set but bias_k is None")
     if bias_k is not None:
-        if static_k is not None:
-            raise AssertionError("bias cannot be added to static key.")
-        if static_v is not None:
-            raise AssertionError("bias cannot be added to static value.")
+        for static, what in (static_k, "key"), (static_v, "value"):
+            if static is not None:
+                raise AssertionError(f"bias cannot be added to static {what}.")
         k, v = T.cat([k, bias_k.repeat(1, batch, 1)]), T.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
 
@@ -72,44 +60,25 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         k = _heads(k, static_k, "static_k", batch * num_heads, head)
         v = _heads(v, static_v, "static_v", batch * num_heads, head)
     if add_zero_attn:
-        zero = (batch * num_heads, 1, head)
-        k = T.cat([k, T.zeros(zero, dtype=k.dtype, device=k.device)], dim=1)
-        v = T.cat([v, T.zeros(zero, dtype=v.dtype, device=v.device)], dim=1)
+        k, v = (T.cat([x, T.zeros((batch * num_heads, 1, head), dtype=x.dtype, device=x.device)], dim=1) for x in (k, v))
         attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
     source = k.size(-2)
 
     if key_padding_mask is not None:
-        for place, wanted in enumerate((batch, source)):
-            if key_padding_mask.shape[place] != wanted:
-                raise AssertionError(f"Expected key_padded_mask.shape[{place}] to be {wanted}, but got "
-                                     f"{key_padding_mask.shape[place]}")
-        spread = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
-        spread = spread.reshape(batch * num_heads, 1, source)
+        spread = _spread(key_padding_mask, batch, num_heads, source)
         attn_mask = spread if attn_mask is None else attn_mask + spread
     dropout_p = dropout_p if training else 0.0
 
     weights = None
     if need_weights:
-        scaled = q * math.sqrt(1.0 / float(head))
-        if attn_mask is not None:
-            weights = T.baddbmm(attn_mask, scaled, k.transpose(-2, -1))
-        else:
-            weights = T.bmm(scaled, k.transpose(-2, -1))
-        weights = weights.softmax(-1)
-        if dropout_p > 0.0:
-            weights = dropout(weights, p=dropout_p)
-        output = T.bmm(weights, v).transpose(0, 1).reshape(length * batch, width)
+        output, weights = _weighted(q, k, v, attn_mask, dropout_p)
+        output = output.transpose(0, 1).reshape(length * batch, width)
         weights = weights.view(batch, num_heads, length, source)
-        if average_attn_weights:
-            weights = weights.mean(dim=1)
-        if not batched:
-            weights = weights.squeeze(0)
+        weights = weights.mean(dim=1) if average_attn_weights else weights
+        weights = weights if batched else weights.squeeze(0)
     else:
         if attn_mask is not None:
-            if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
-                attn_mask = attn_mask.unsqueeze(0)
-            else:
-                attn_mask = attn_mask.view(batch, num_heads, -1, source)
+            attn_mask = attn_mask.unsqueeze(0) if attn_mask.size(0) == 1 and attn_mask.dim() == 3 else attn_mask.view(batch, num_heads, -1, source)
         if not plain:
             q = q.view(batch, num_heads, length, head)
             k, v = (x.view(batch, num_heads, source, head) for x in (k, v))
@@ -122,6 +91,36 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     output = N.linear(output, out_proj_weight, out_proj_bias)
     output = output.view(length, batch, output.size(1))
     return (output if batched else output.squeeze(1)), weights
+
+
+def _projections(query, key, value, separate, weight, bias, plain):
+    """q, k, v: by three weights, or by one that has them all. `plain`: whether heads can stay where the projection wrote them."""
+    if separate is not None:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
+        return _project(query, key, value, separate, (None,) * 3 if bias is None else bias.chunk(3))
+    if key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    if weight is None:
+        raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+    return _in_projection_packed(query, key, value, weight, bias, plain)
+
+
+def _spread(key_padding_mask, batch, num_heads, source):
+    """The padding's mask for each head of each batch."""
+    for place, wanted in enumerate((batch, source)):
+        if key_padding_mask.shape[place] != wanted:
+            raise AssertionError(f"Expected key_padded_mask.shape[{place}] to be {wanted}, but got {key_padding_mask.shape[place]}")
+    return key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, source)
+
+
+def _weighted(q, k, v, attn_mask, dropout_p):
+    """(output, weights) of attention whose weights are wanted, too."""
+    scaled, keys = q * math.sqrt(1.0 / float(q.size(-1))), k.transpose(-2, -1)
+    weights = (T.bmm(scaled, keys) if attn_mask is None else T.baddbmm(attn_mask, scaled, keys)).softmax(-1)
+    if dropout_p > 0.0:
+        weights = dropout(weights, p=dropout_p)
+    return T.bmm(weights, v), weights
 
 
 def _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads):

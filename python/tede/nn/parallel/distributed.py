@@ -209,22 +209,7 @@ class DistributedDataParallel(Module, Joinable):
         if device_ids is not None and len(device_ids) > 1:
             self._log_and_throw(ValueError, "device_ids can only be None or contain a single element.")
         managed = self._module_parameters or self._delay_all_reduce_params
-        kinds = {p.device.type for p in managed}
-        if len(kinds) != 1:
-            self._log_and_throw(ValueError, "DistributedDataParallel's input module must be on the same type of devices, but input module parameters "
-                                            f"locate in {kinds}.")
-        self.device_type = next(iter(kinds))
-        self.is_multi_device_module = len({p.device for p in managed}) > 1
-        if not device_ids or self.device_type == "cpu" or self.is_multi_device_module:
-            if device_ids or output_device:
-                self._log_and_throw(ValueError, "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device "
-                                                f"GPU modules or CPU modules, but got device_ids {device_ids}, output_device {output_device}, and module "
-                                                f"parameters {({p.device for p in managed})}.")
-            self.device_ids = self.output_device = None
-        else:
-            self.device_ids = [tede.device(self.device_type, d).index if isinstance(d, int) else tede.device(d).index for d in device_ids]
-            self.output_device = self.device_ids[0] if output_device is None else tede.device(output_device).index
-
+        self._set_devices(managed, device_ids, output_device)
         self.static_graph, self.dim, self.module, self.device = False, dim, module, managed[0].device
         if broadcast_buffers is not None and forward_sync_buffers is not None:
             warnings.warn("Both `broadcast_buffers` and `forward_sync_buffers` were specified. `broadcast_buffers` is deprecated and its value is ignored "
@@ -271,6 +256,24 @@ class DistributedDataParallel(Module, Joinable):
             self._set_up_mixed_precision(parameters)
         if static_graph:
             self._set_static_graph()
+
+    def _set_devices(self, managed, device_ids, output_device):
+        """The devices of the parameters, with which the arguments must agree."""
+        kinds = {p.device.type for p in managed}
+        if len(kinds) != 1:
+            self._log_and_throw(ValueError, "DistributedDataParallel's input module must be on the same type of devices, but input module parameters "
+                                            f"locate in {kinds}.")
+        self.device_type = next(iter(kinds))
+        self.is_multi_device_module = len({p.device for p in managed}) > 1
+        if not device_ids or self.device_type == "cpu" or self.is_multi_device_module:
+            if device_ids or output_device:
+                self._log_and_throw(ValueError, "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device "
+                                                f"GPU modules or CPU modules, but got device_ids {device_ids}, output_device {output_device}, and module "
+                                                f"parameters {({p.device for p in managed})}.")
+            self.device_ids = self.output_device = None
+        else:
+            self.device_ids = [tede.device(self.device_type, d).index if isinstance(d, int) else tede.device(d).index for d in device_ids]
+            self.output_device = self.device_ids[0] if output_device is None else tede.device(output_device).index
 
     @property
     def broadcast_buffers(self):
