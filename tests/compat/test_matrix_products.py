@@ -144,6 +144,15 @@ def test_products_of_bytes_are_int32(lib):
         out = lib.empty(17, 8, dtype=lib.int32)
         assert lib._int_mm(a, b, out=out) is out and out.equal(product)
     assert lib._int_mm(b.t(), b).equal((b.t().long() @ b.long()).int())
+    for m, k, n in ((1, 1, 1), (3, 130, 70), (5, 64, 64), (33, 257, 191), (70, 0, 3), (0, 5, 3)):        # parts of panels, steps and tiles
+        a, b = (lib.randint(-128, 128, s, dtype=lib.int8) for s in ((m, k), (k, n)))
+        strided = lib.randint(-128, 128, (2 * k, 3 * n), dtype=lib.int8)[::2, ::3]
+        for x in (a, a.view(lib.uint8), a.t().contiguous().t()):
+            for y in (b, b.t().contiguous().t(), strided, b[:, :1].expand(k, n)):
+                assert lib._int_mm(x, y).equal((x.long() @ y.long()).int())
+    extremes = lib.full((20, 300), -128, dtype=lib.int8)
+    assert (lib._int_mm(extremes, extremes.t()) == 300 * 128 * 128).all()
+    b = lib.randint(-128, 128, (16, 8), dtype=lib.int8)
     for x, y, words in ((b.t().float(), b, "int8 or uint8"), (b.float(), b, "needs to match"),
                         (b.t(), b.float(), "Expected mat2 dtype to be of type int8"), (b, b, "needs to match"),
                         (b[0], b, "to be of dimension 2 but got 1")):

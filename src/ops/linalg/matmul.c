@@ -413,21 +413,20 @@ td_tensor *td_op_inner(td_tensor *self, td_tensor *other)
 }
 
 /* Bytes, the first operand's with or without a sign, multiplied and summed as int32. */
-td_tensor *td_op__int_mm(td_tensor *self, td_tensor *mat2)
+int td_meta__int_mm(td_spec *specs, td_tensor *self, td_tensor *mat2)
 {
     const char *name = "int_mm_out_cpu";
     if (self->ndim != 2 || mat2->ndim != 2)
-        return td_fail(TD_E_RUNTIME, "%s: Expected %s to be of dimension 2 but got %d", name, self->ndim != 2 ? "self" : "mat2",
-                       self->ndim != 2 ? self->ndim : mat2->ndim);
+        return td_error(TD_E_RUNTIME, "%s: Expected %s to be of dimension 2 but got %d", name, self->ndim != 2 ? "self" : "mat2",
+                        self->ndim != 2 ? self->ndim : mat2->ndim);
     if (self->sizes[1] != mat2->sizes[0])
-        return td_fail(TD_E_RUNTIME, "%s: self.size(1) needs to match mat2.size(0) but got %" PRId64 " and %" PRId64, name, self->sizes[1],
-                       mat2->sizes[0]);
+        return td_error(TD_E_RUNTIME, "%s: self.size(1) needs to match mat2.size(0) but got %" PRId64 " and %" PRId64, name, self->sizes[1],
+                        mat2->sizes[0]);
     if (self->dtype != TD_I8 && self->dtype != TD_U8)
-        return td_fail(TD_E_RUNTIME, "%s: Expected self dtype to be int8 or uint8 but got %s", name, td_cpp_name(self->dtype));
+        return td_error(TD_E_RUNTIME, "%s: Expected self dtype to be int8 or uint8 but got %s", name, td_cpp_name(self->dtype));
     if (mat2->dtype != TD_I8)
-        return td_fail(TD_E_RUNTIME, "%s: Expected mat2 dtype to be of type int8 but got %s", name, td_cpp_name(mat2->dtype));
-    TD_AUTO td_tensor *a = td_to(self, TD_I32), *b = td_to(mat2, TD_I32);
-    return td_mm(a, b);
+        return td_error(TD_E_RUNTIME, "%s: Expected mat2 dtype to be of type int8 but got %s", name, td_cpp_name(mat2->dtype));
+    return td_spec_set(specs, 2, (int64_t[]){self->sizes[0], mat2->sizes[1]}, TD_I32, self->device);
 }
 
 /* The cheapest parenthesization of a matrix chain, by the usual table over ranges of factors.

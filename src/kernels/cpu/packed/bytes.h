@@ -41,6 +41,11 @@ typedef struct td_bytes_table {
     /* The sums of 64 channels apart: n quads of taps, which are at x + steps[].offset; the second as dots_bytes */
     void (*apart)(int64_t n, const td_bytes_step *steps, const uint8_t *x, const int8_t *quads, int32_t *sums);
     void (*apart_bytes)(int64_t n, const td_bytes_step *steps, const uint8_t *x, const int8_t *quads, int32_t *sums);
+    /* A panel of bytes that lie elsewhere, of at most 64 columns: with pack_columns the k of a column are beside each other, and columns `ld`
+     * apart; with pack_rows those of a row are. sums[c] = 128 times the sum of column c: what is too much where bytes with a sign were made ones
+     * without by adding 128. NULL where there is no dots_bytes. */
+    void (*pack_columns)(int64_t columns, int64_t k, const int8_t *from, int64_t ld, int8_t *panel, int32_t *sums);
+    void (*pack_rows)(int64_t columns, int64_t k, const int8_t *from, int64_t ld, int8_t *panel, int32_t *sums);
     /* y = round((sum - less + more) * by) + zero, kept between least and 255 */
     void (*round)(int64_t n, const int32_t *sums, const int32_t *less, const float *more, const float *by, float least, float zero, uint8_t *y);
     /* y = (sum - less) * by + more */

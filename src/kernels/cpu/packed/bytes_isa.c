@@ -95,27 +95,107 @@ static void dots_bytes(int rows, int64_t n, const td_bytes_step *steps, const ui
         block(1, n, steps, x, ldx, panel, sums);
 }
 
-/* Bytes of four pixels are brought beside each other, first of two and two. */
+/* The bytes of four rows beside each other, first of two and two: part l of s[v] has those of 16 l + 4 v and the next three. */
+INLINE void interleave(const __m512i r[4], __m512i s[4])
+{
+    const __m512i ab[2] = {_mm512_unpacklo_epi8(r[0], r[1]), _mm512_unpackhi_epi8(r[0], r[1])};
+    const __m512i cd[2] = {_mm512_unpacklo_epi8(r[2], r[3]), _mm512_unpackhi_epi8(r[2], r[3])};
+    _Pragma("GCC unroll 4")
+    for (int v = 0; v < 4; v++)
+        s[v] = v % 2 ? _mm512_unpackhi_epi16(ab[v / 2], cd[v / 2]) : _mm512_unpacklo_epi16(ab[v / 2], cd[v / 2]);
+}
+INLINE void store_in_order(const __m512i s[4], int32_t *to)
+{
+    const __m512i even_a = _mm512_shuffle_i32x4(s[0], s[1], 0x88), even_b = _mm512_shuffle_i32x4(s[2], s[3], 0x88);
+    const __m512i odd_a = _mm512_shuffle_i32x4(s[0], s[1], 0xdd), odd_b = _mm512_shuffle_i32x4(s[2], s[3], 0xdd);
+    _mm512_storeu_si512(to, _mm512_shuffle_i32x4(even_a, even_b, 0x88));
+    _mm512_storeu_si512(to + 16, _mm512_shuffle_i32x4(odd_a, odd_b, 0x88));
+    _mm512_storeu_si512(to + 32, _mm512_shuffle_i32x4(even_a, even_b, 0xdd));
+    _mm512_storeu_si512(to + 48, _mm512_shuffle_i32x4(odd_a, odd_b, 0xdd));
+}
+
 static void apart_bytes(int64_t n, const td_bytes_step *steps, const uint8_t *x, const int8_t *quads, int32_t *sums)
 {
     __m512i s[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
     for (int64_t q = 0; q < n; q++, steps += 4, quads += TD_BYTES_QUAD) {
-        const __m512i a = _mm512_loadu_si512(x + steps[0].offset), b = _mm512_loadu_si512(x + steps[1].offset);
-        const __m512i c = _mm512_loadu_si512(x + steps[2].offset), d = _mm512_loadu_si512(x + steps[3].offset);
-        const __m512i ab[2] = {_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b)}, cd[2] = {_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d)};
+        __m512i r[4], four[4];
         _Pragma("GCC unroll 4")
-        for (int v = 0; v < 4; v++) {
-            const __m512i four = v % 2 ? _mm512_unpackhi_epi16(ab[v / 2], cd[v / 2]) : _mm512_unpacklo_epi16(ab[v / 2], cd[v / 2]);
-            s[v] = dot4(s[v], four, _mm512_loadu_si512(quads + 64 * v));
+        for (int i = 0; i < 4; i++)
+            r[i] = _mm512_loadu_si512(x + steps[i].offset);
+        interleave(r, four);
+        _Pragma("GCC unroll 4")
+        for (int v = 0; v < 4; v++)
+            s[v] = dot4(s[v], four[v], _mm512_loadu_si512(quads + 64 * v));
+    }
+    store_in_order(s, sums);            /* part l of s[v] has channels from 16 l + 4 v on */
+}
+
+/* ---- packing */
+
+/* Of 16 columns, 16 times four bytes each: columns first, then beside each other. */
+INLINE void transpose(__m512i r[16])
+{
+    __m512i t[16];
+    _Pragma("GCC unroll 8")
+    for (int i = 0; i < 16; i += 2)
+        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]), t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    _Pragma("GCC unroll 4")
+    for (int i = 0; i < 16; i += 4) {
+        r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]), r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+        r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]), r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    /* part l of r[4 g + i] has four bytes 4 l + i of columns 4 g to 4 g + 3 */
+    _Pragma("GCC unroll 4")
+    for (int i = 0; i < 4; i++) {
+        const __m512i even_a = _mm512_shuffle_i32x4(r[i], r[4 + i], 0x88), even_b = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0x88);
+        const __m512i odd_a = _mm512_shuffle_i32x4(r[i], r[4 + i], 0xdd), odd_b = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0xdd);
+        t[i] = _mm512_shuffle_i32x4(even_a, even_b, 0x88), t[4 + i] = _mm512_shuffle_i32x4(odd_a, odd_b, 0x88);
+        t[8 + i] = _mm512_shuffle_i32x4(even_a, even_b, 0xdd), t[12 + i] = _mm512_shuffle_i32x4(odd_a, odd_b, 0xdd);
+    }
+    memcpy(r, t, sizeof t);
+}
+
+static void pack_columns(int64_t columns, int64_t k, const int8_t *from, int64_t ld, int8_t *panel, int32_t *sums)
+{
+    const __m512i all = _mm512_set1_epi8((char)0x80);
+    memset(sums, 0, PANEL * sizeof *sums);
+    for (int64_t p = 0; p < k; p += TD_BYTES_STEP, panel += TD_BYTES_STEP_OF_PANEL) {
+        const __mmask64 there = k - p < TD_BYTES_STEP ? ((__mmask64)1 << (k - p)) - 1 : ~(__mmask64)0;
+        for (int64_t c = 0; c < PANEL; c += 16) {
+            __m512i r[16];
+            _Pragma("GCC unroll 16")
+            for (int i = 0; i < 16; i++)
+                r[i] = c + i < columns ? _mm512_maskz_loadu_epi8(there, from + (c + i) * ld + p) : _mm512_setzero_si512();
+            transpose(r);
+            __m512i s[2] = {_mm512_loadu_si512(sums + c), _mm512_setzero_si512()};
+            _Pragma("GCC unroll 16")
+            for (int i = 0; i < 16; i++) {
+                _mm512_storeu_si512(panel + i * 4 * PANEL + 4 * c, r[i]);
+                s[i % 2] = dot4(s[i % 2], all, r[i]);
+            }
+            _mm512_storeu_si512(sums + c, _mm512_add_epi32(s[0], s[1]));
         }
     }
-    /* part l of s[v] has channels from 16 l + 4 v on */
-    const __m512i even_a = _mm512_shuffle_i32x4(s[0], s[1], 0x88), even_b = _mm512_shuffle_i32x4(s[2], s[3], 0x88);
-    const __m512i odd_a = _mm512_shuffle_i32x4(s[0], s[1], 0xdd), odd_b = _mm512_shuffle_i32x4(s[2], s[3], 0xdd);
-    _mm512_storeu_si512(sums, _mm512_shuffle_i32x4(even_a, even_b, 0x88));
-    _mm512_storeu_si512(sums + 16, _mm512_shuffle_i32x4(odd_a, odd_b, 0x88));
-    _mm512_storeu_si512(sums + 32, _mm512_shuffle_i32x4(even_a, even_b, 0xdd));
-    _mm512_storeu_si512(sums + 48, _mm512_shuffle_i32x4(odd_a, odd_b, 0xdd));
+}
+
+static void pack_rows(int64_t columns, int64_t k, const int8_t *from, int64_t ld, int8_t *panel, int32_t *sums)
+{
+    const __m512i all = _mm512_set1_epi8((char)0x80);
+    __m512i sum[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+    const __mmask64 there = columns < PANEL ? ((__mmask64)1 << columns) - 1 : ~(__mmask64)0;
+    const int64_t whole = (k + TD_BYTES_STEP - 1) / TD_BYTES_STEP * TD_BYTES_STEP;
+    for (int64_t p = 0; p < whole; p += 4, panel += 4 * PANEL) {
+        __m512i r[4], s[4];
+        _Pragma("GCC unroll 4")
+        for (int i = 0; i < 4; i++)
+            r[i] = p + i < k ? _mm512_maskz_loadu_epi8(there, from + (p + i) * ld) : _mm512_setzero_si512();
+        interleave(r, s);
+        store_in_order(s, (int32_t *)panel);
+        _Pragma("GCC unroll 4")
+        for (int v = 0; v < 4; v++)
+            sum[v] = dot4(sum[v], all, s[v]);
+    }
+    store_in_order(sum, sums);
 }
 
 /* ---- products of tiles: 16 rows of 64 bytes times 64 rows of 16 columns, added to 16 x 16 sums. A tile of weights is what lies in a panel: 16
@@ -201,6 +281,8 @@ static void tiles(int rows, int64_t n, const td_bytes_step *steps, const uint8_t
 #define tiles NULL
 #define begin_tiles NULL
 #define end_tiles NULL
+#define pack_columns NULL
+#define pack_rows NULL
 #endif
 
 /* A sum as a byte; NaN, of factors that are none, is the least. */
@@ -236,4 +318,6 @@ static void scale_sums(int64_t n, const int32_t *restrict sums, const int32_t *r
 }
 
 extern const td_bytes_table TD_ISA_NAME(td_bytes_table);
-const td_bytes_table TD_ISA_NAME(td_bytes_table) = {dots, dots_bytes, tiles, begin_tiles, end_tiles, apart, apart_bytes, round_sums, scale_sums};
+const td_bytes_table TD_ISA_NAME(td_bytes_table) = {
+    dots, dots_bytes, tiles, begin_tiles, end_tiles, apart, apart_bytes, pack_columns, pack_rows, round_sums, scale_sums,
+};
