@@ -2422,6 +2422,9 @@ TD_API td_tensor *td_fused_moving_avg_obs_fake_quant(td_tensor *self, td_tensor 
         td_tensor *fake_quant_on, td_tensor *running_min, td_tensor *running_max, td_tensor *scale,
         td_tensor *zero_point, double averaging_const, int64_t quant_min, int64_t quant_max, int64_t ch_axis,
         bool per_row_fake_quant, bool symmetric_quant);
+/* Windows of images of bytes with channels last: the largest byte of each, or the mean of what they are above ``zero_point``, moved back and rounded. ``size`` */
+TD_API td_tensor *td__bytes_pool(td_tensor *x, int64_t n_size, const int64_t *size, int64_t n_window,
+        const int64_t *window, bool maximum, bool include_pad, int64_t divisor, int64_t zero_point);
 /* The sum of what two tensors' integers stand for, or with ``relu`` the part of it above 0, quantized with a scale and a zero point of its own. */
 TD_API td_tensor *td__quantized_add(td_tensor *self, td_tensor *other, double scale, int64_t zero_point,
         bool relu);

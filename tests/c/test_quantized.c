@@ -114,3 +114,34 @@ TD_TEST(integers_are_not_read_as_numbers)
     CHECK(!q || !td_to_dtype(q, TD_F32, false, false, TD_MEMORY_FORMAT_NONE));
     td_error_clear();
 }
+
+/* The third matrix is the transpose of one that lies column by column, so both ways of packing are met. */
+TD_TEST(products_of_bytes_are_exact)
+{
+    for (int transposed = 0; transposed < 2; transposed++) {
+        AUTO a = td_full(2, (int64_t[]){5, 70}, td_int(-3), TD_I8, CPU);
+        AUTO b = transposed ? td_full(2, (int64_t[]){66, 70}, td_int(7), TD_I8, CPU) : td_full(2, (int64_t[]){70, 66}, td_int(7), TD_I8, CPU);
+        AUTO w = transposed && b ? td_t(b) : td_tensor_retain(b);
+        AUTO product = a && w ? td__int_mm(a, w) : NULL;
+        const int32_t *y = product ? td_tensor_data(product) : NULL;
+        CHECK(y && td_tensor_numel(product) == 5 * 66);
+        bool right = y != NULL;
+        for (int i = 0; y && i < 5 * 66; i++)
+            right &= y[i] == 70 * -21;
+        CHECK(right);
+    }
+}
+
+TD_TEST(images_are_pooled_as_bytes)
+{
+    AUTO line = td_arange(td_int(32), TD_F32, CPU);
+    AUTO x = line ? td_reshape(line, 4, (int64_t[]){1, 2, 4, 4}) : NULL;
+    AUTO q = x ? td_quantize_per_tensor(x, 1, 3, TD_QI8) : NULL;
+    const int64_t two = 2, one = 1, zero = 0;
+    AUTO largest = q ? td_max_pool2d(q, 1, &two, 0, NULL, 1, &zero, 1, &one, false) : NULL;
+    CHECK(holds(largest, 8, (float[]){5, 7, 13, 15, 21, 23, 29, 31}));
+    AUTO mean = q ? td_adaptive_avg_pool2d(q, 2, (int64_t[]){1, 1}) : NULL;
+    CHECK(holds(mean, 2, (float[]){7, 23}));                /* 7.5 and 23.5 with the zero point, to even */
+    AUTO means = q ? td_avg_pool2d(q, 1, &two, 0, NULL, 1, &zero, false, true, NULL) : NULL;
+    CHECK(holds(means, 8, (float[]){3, 5, 11, 13, 19, 21, 27, 29}));        /* 2.5 and 3, to even: 5.5 is 6 */
+}

@@ -144,12 +144,12 @@ td_tensor *td_quantized_cat(int64_t n, td_tensor *const *tensors, int64_t dim)
 
 /* ---- averages: sums of integers, over how many they are */
 
-/* An average of the integers without their zero point, rounded and moved back. */
+/* An average of the integers without their zero point, moved back and rounded. */
 static td_tensor *averaged(td_tensor *self, td_tensor *means)
 {
-    TD_AUTO td_tensor *near = means ? td_round(means) : NULL;
-    TD_AUTO td_tensor *moved = near ? td_plus(near, td_int(td_quantizer_of(self)->zero_point)) : NULL;
-    TD_AUTO td_tensor *kept = moved ? td_clamp(moved, &(td_scalar){.kind = TD_SCALAR_INT, .i = td_quantized_least(self->dtype)},
+    TD_AUTO td_tensor *moved = means ? td_plus(means, td_int(td_quantizer_of(self)->zero_point)) : NULL;
+    TD_AUTO td_tensor *near = moved ? td_round(moved) : NULL;
+    TD_AUTO td_tensor *kept = near ? td_clamp(near, &(td_scalar){.kind = TD_SCALAR_INT, .i = td_quantized_least(self->dtype)},
                                                &(td_scalar){.kind = TD_SCALAR_INT, .i = td_quantized_most(self->dtype)}) : NULL;
     TD_AUTO td_tensor *integers = kept ? td_to(kept, td_integers_of(self->dtype)) : NULL;
     return td_quantized_over(integers, td_quantizer_of(self));
@@ -164,12 +164,82 @@ static td_tensor *centered(td_tensor *self)
     return numbers ? td_plus(numbers, td_int(-td_quantizer_of(self)->zero_point)) : NULL;
 }
 
+/* ---- pooling of images: bytes with channels last, if they are bytes */
+
+/* The operator on a tensor without memory, which checks the arguments and has the result's sizes and strides. */
+static td_tensor *without_memory(td_tensor *self)
+{
+    TD_AUTO td_tensor *integers = td_quantized_integers(self);
+    return integers ? td_empty_strided(self->ndim, self->sizes, self->ndim, self->strides, TD_F32, (td_device){TD_META, -1}) : NULL;
+}
+static bool is_of_images(const td_tensor *self)
+{
+    return (self->dtype == TD_QI8 || self->dtype == TD_QU8) && (self->ndim == 3 || self->ndim == 4) && self->device.type == TD_CPU;
+}
+
+/* As `shape` is, which is of the operator's result. */
+static td_tensor *pooled(td_tensor *self, td_tensor *shape, int64_t n_window, const int64_t *window, bool maximum, bool include_pad, int64_t divisor)
+{
+    const bool single = self->ndim == 3;
+    TD_AUTO td_tensor *integers = shape ? td_quantized_integers(self) : NULL;
+    TD_AUTO td_tensor *batch = single ? td_unsqueeze(integers, 0) : td_ref(integers), *pixels = td_permute(batch, 4, (int64_t[]){0, 2, 3, 1});
+    if (!pixels)
+        return NULL;
+    TD_AUTO td_tensor *made = td__bytes_pool(pixels, 2, shape->sizes + shape->ndim - 2, n_window, window, maximum, include_pad, divisor,
+                                             td_quantizer_of(self)->zero_point);
+    TD_AUTO td_tensor *images = td_permute(made, 4, (int64_t[]){0, 3, 1, 2}), *all = single ? td_squeeze_dim(images, 0) : td_ref(images);
+    TD_AUTO td_tensor *lies = shape->flags & TD_FLAG_CONTIGUOUS && all ? td_make_contiguous(all) : td_ref(all);
+    return td_quantized_over(lies, td_quantizer_of(self));
+}
+
+/* One number for two dimensions or one each; or those of `otherwise`. */
+static void fill_two(int64_t *to, int64_t n, const int64_t *numbers, const int64_t *otherwise)
+{
+    for (int i = 0; i < 2; i++)
+        to[i] = n == 0 ? otherwise[i] : numbers[n == 1 ? 0 : i];
+}
+
+td_tensor *td_quantized_max_pool2d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+                                   const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode)
+{
+    if (td_check_per_tensor(self))
+        return NULL;
+    if (!is_of_images(self)) {
+        TD_AUTO td_tensor *integers = td_quantized_integers(self);
+        TD_AUTO td_tensor *made = integers ? td_max_pool2d(integers, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, ceil_mode) : NULL;
+        return td_quantized_over(made, td_quantizer_of(self));
+    }
+    TD_AUTO td_tensor *meta = without_memory(self);
+    TD_AUTO td_tensor *shape = meta ? td_max_pool2d(meta, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, ceil_mode) : NULL;
+    if (!shape)
+        return NULL;
+    int64_t window[8];
+    fill_two(window, n_kernel, kernel, NULL);
+    fill_two(window + 2, n_stride, stride, window);
+    fill_two(window + 4, n_padding, padding, NULL);
+    fill_two(window + 6, n_dilation, dilation, NULL);
+    return pooled(self, shape, 8, window, true, false, 0);
+}
+
 td_tensor *td_quantized_avg_pool2d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,
                                    const int64_t *padding, bool ceil_mode, bool count_include_pad, const int64_t *divisor)
 {
-    TD_AUTO td_tensor *numbers = centered(self);
-    TD_AUTO td_tensor *means = numbers ? td_avg_pool2d(numbers, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, count_include_pad, divisor) : NULL;
-    return averaged(self, means);
+    if (td_check_per_tensor(self))
+        return NULL;
+    if (!is_of_images(self) || (divisor && *divisor < 0)) {
+        TD_AUTO td_tensor *numbers = centered(self);
+        TD_AUTO td_tensor *means = numbers ? td_avg_pool2d(numbers, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, count_include_pad, divisor) : NULL;
+        return averaged(self, means);
+    }
+    TD_AUTO td_tensor *meta = without_memory(self);
+    TD_AUTO td_tensor *shape = meta ? td_avg_pool2d(meta, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, count_include_pad, divisor) : NULL;
+    if (!shape)
+        return NULL;
+    int64_t window[8] = {[6] = 1, [7] = 1};
+    fill_two(window, n_kernel, kernel, NULL);
+    fill_two(window + 2, n_stride, stride, window);
+    fill_two(window + 4, n_padding, padding, NULL);
+    return pooled(self, shape, 8, window, false, count_include_pad, divisor ? *divisor : 0);
 }
 td_tensor *td_quantized_avg_pool3d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,
                                    const int64_t *padding, bool ceil_mode, bool count_include_pad, const int64_t *divisor)
@@ -180,6 +250,12 @@ td_tensor *td_quantized_avg_pool3d(td_tensor *self, int64_t n_kernel, const int6
 }
 td_tensor *td_quantized_adaptive_avg_pool2d(td_tensor *self, int64_t n, const int64_t *size)
 {
+    if (td_check_per_tensor(self))
+        return NULL;
+    if (is_of_images(self)) {
+        TD_AUTO td_tensor *meta = without_memory(self), *shape = meta ? td_adaptive_avg_pool2d(meta, n, size) : NULL;
+        return pooled(self, shape, 0, NULL, false, false, 0);
+    }
     TD_AUTO td_tensor *numbers = centered(self), *means = numbers ? td__adaptive_avg_pool2d(numbers, n, size) : NULL;
     return averaged(self, means);
 }

@@ -79,3 +79,30 @@ int td_meta__bytes_product(td_spec *specs, td_tensor *x, td_tensor *panels, int6
         return td_error(TD_E_RUNTIME, "_bytes_product: panels of %" PRId64 " columns and %" PRId64 " runs of %" PRId64 " are expected", columns, taps, run);
     return td_spec_set(specs, x->ndim, sizes, dtype, x->device);
 }
+
+int td_meta__bytes_pool(td_spec *specs, td_tensor *x, int64_t n_size, const int64_t *size, int64_t n_window, const int64_t *window, bool maximum,
+                        bool include_pad, int64_t divisor, int64_t zero_point)
+{
+    (void)maximum, (void)include_pad, (void)zero_point;
+    if (x->ndim != 4 || (x->dtype != TD_U8 && x->dtype != TD_I8))
+        return td_error(TD_E_RUNTIME, "_bytes_pool: x are images of uint8 or int8 (batch, height, width, channels), not %s of %d dimensions",
+                        td_dtype_name((td_dtype)x->dtype), x->ndim);
+    if (n_size != 2 || size[0] < 0 || size[1] < 0 || divisor < 0 || (n_window && n_window != 8))
+        return td_error(TD_E_RUNTIME, "_bytes_pool: size has two numbers and window eight or none, and no divisor is below 0");
+    for (int i = 0; i < 2; i++) {
+        const int64_t in = x->sizes[1 + i], out = size[i];
+        if (!n_window) {
+            if (out && !in)
+                return td_error(TD_E_RUNTIME, "_bytes_pool: an image without pixels has no windows");
+            continue;
+        }
+        const int64_t kernel = window[i], stride = window[2 + i], padding = window[4 + i], dilation = window[6 + i];
+        if (kernel < 1 || stride < 1 || padding < 0 || dilation < 1 || padding > (kernel - 1) * dilation || kernel > INT32_MAX || stride > INT32_MAX ||
+            padding > INT32_MAX || dilation > INT32_MAX)
+            return td_error(TD_E_RUNTIME, "_bytes_pool: windows of size %" PRId64 ", stride %" PRId64 ", padding %" PRId64 " and dilation %" PRId64, kernel,
+                            stride, padding, dilation);
+        if (out && (out - 1 > INT32_MAX || (out - 1) * stride >= in + padding))
+            return td_error(TD_E_RUNTIME, "_bytes_pool: %" PRId64 " windows reach beyond %" PRId64 " pixels", out, in);
+    }
+    return td_spec_set(specs, 4, (int64_t[]){x->sizes[0], size[0], size[1], x->sizes[3]}, (td_dtype)x->dtype, x->device);
+}

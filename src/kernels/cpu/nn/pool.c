@@ -164,26 +164,6 @@ int td_cpu_max_pool_pick(td_tensor *self, td_tensor *indices, const td_pool_geom
     return by_places(pick, g->out_total, self, indices, g, out);
 }
 
-/* What a window's sum is divided by: `divisor_override`, or how many elements it has.  With include_pad (count_include_pad) padding
- * counts, but not what ceil_mode lets the last window reach beyond it. */
-static int64_t divisor_of(const td_pool_geometry *w, int64_t od, int64_t oh, int64_t ow, const int64_t *from,
-                          const int64_t *to)
-{
-    if (w->divisor)
-        return w->divisor;
-    const int64_t o[3] = {od, oh, ow};
-    int64_t count = 1;
-    for (int d = 0; d < 3; d++) {
-        int64_t size = to[d] - from[d];
-        if (!w->adaptive && w->include_pad) {
-            int64_t start = o[d] * w->stride[d] - w->padding[d], stop = start + w->kernel[d];
-            size = (stop < w->in[d] + w->padding[d] ? stop : w->in[d] + w->padding[d]) - start;
-        }
-        count *= size;
-    }
-    return count;
-}
-
 /* Sums are divided in float; of integers they are cut off. */
 #define AVERAGE(name, T)                                                 \
     static void name(void *context, int64_t first, int64_t last)         \
@@ -196,7 +176,7 @@ static int64_t divisor_of(const td_pool_geometry *w, int64_t od, int64_t oh, int
             EACH_WINDOW(                                                 \
                 T sum = 0;                                               \
                 EACH_ELEMENT(sum += x[place];)                           \
-                y[o] = sum / (T)divisor_of(w, od, oh, ow, from, to);)    \
+                y[o] = sum / (T)td_pool_divisor(w, od, oh, ow, from, to);)    \
         }                                                                \
     }                                                                    \
     static void name##_back(void *context, int64_t first, int64_t last)  \
@@ -208,7 +188,7 @@ static int64_t divisor_of(const td_pool_geometry *w, int64_t od, int64_t oh, int
             T *y = (T *)p->y + plane * p->w.in_total;                      \
             memset(y, 0, (size_t)p->w.in_total * sizeof(T));               \
             EACH_WINDOW(                                                 \
-                T share = g[o] / (T)divisor_of(w, od, oh, ow, from, to); \
+                T share = g[o] / (T)td_pool_divisor(w, od, oh, ow, from, to); \
                 EACH_ELEMENT(y[place] += share;))                        \
         }                                                                \
     }

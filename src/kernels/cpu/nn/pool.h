@@ -31,6 +31,26 @@ static inline int64_t td_pool_part(const td_pool_geometry *w, int64_t lanes)
     return part > 8 * lanes ? 8 * lanes : part > 0 ? part : 0;
 }
 
+/* What a window's sum is divided by: `divisor_override`, or how many elements it has.  With include_pad (count_include_pad) padding
+ * counts, but not what ceil_mode lets the last window reach beyond it. */
+static inline int64_t td_pool_divisor(const td_pool_geometry *w, int64_t od, int64_t oh, int64_t ow, const int64_t *from,
+                                      const int64_t *to)
+{
+    if (w->divisor)
+        return w->divisor;
+    const int64_t o[3] = {od, oh, ow};
+    int64_t count = 1;
+    for (int d = 0; d < 3; d++) {
+        int64_t size = to[d] - from[d];
+        if (!w->adaptive && w->include_pad) {
+            int64_t start = o[d] * w->stride[d] - w->padding[d], stop = start + w->kernel[d];
+            size = (stop < w->in[d] + w->padding[d] ? stop : w->in[d] + w->padding[d]) - start;
+        }
+        count *= size;
+    }
+    return count;
+}
+
 TD_ISA_TABLES(td_pool_table, td_pool_table);
 
 #endif
