@@ -146,14 +146,13 @@ int td_rule_convolution_gradient(td_batch *b)
  * on an error. */
 int td_rule_convolution_backward(td_batch *b)
 {
-    static const char *const parameters[] = {"stride", "padding", "dilation", "transposed", "output_padding", "groups"};
-    const td_value *grad = td_given(b, "grad_output");
+    const td_value *grad = td_given(b, "grad_output"), *stride = td_given(b, "stride"), *padding = td_given(b, "padding");
+    const td_value *dilation = td_given(b, "dilation"), *added = td_given(b, "output_padding");
     const bool *mask = td_given(b, "output_mask")->bools;
     td_tensor *made[3] = {NULL, NULL, NULL};
     int64_t dims[TD_MAX_DIMS] = {0};
     for (int d = 2; d < grad->tensor->ndim; d++)
         dims[d - 1] = d;
-    const char *const names[] = {"aten::convolution_grad_input", "aten::convolution_grad_weight"};
     int status = 0;
     td_level *level = b->level;
     td_level *below = td_level_now;
@@ -161,13 +160,11 @@ int td_rule_convolution_backward(td_batch *b)
     td_level_now = level;               /* its parts are calls at this level */
     td_masks_now.include |= TD_KEYSET(TD_KEY_TRANSFORMS);
     for (int k = 0; k < 2 && status == 0; k++) {
-        td_value in[9] = {*grad, *td_given(b, "input"), *td_given(b, "weight")}, out;
-        for (int p = 0; p < TD_COUNT(parameters); p++)
-            in[3 + p] = *td_given(b, parameters[p]);
-        if (!mask[k])
-            made[k] = td_tensor_retain(TD_NONE);
-        else if ((status = td_op_call(td_op_find(names[k]), in, &out)) == 0)
-            made[k] = out.tensor;
+        made[k] = !mask[k] ? td_tensor_retain(TD_NONE)
+                : (k ? td_convolution_grad_weight : td_convolution_grad_input)(
+                      grad->tensor, td_operand(b, "input"), td_operand(b, "weight"), stride->count, stride->ints, padding->count, padding->ints,
+                      dilation->count, dilation->ints, td_given(b, "transposed")->integer, added->count, added->ints, td_given(b, "groups")->integer);
+        status = made[k] ? 0 : -1;
     }
     if (status == 0 && !(made[2] = mask[2] ? td_sum_dim_intlist(grad->tensor, grad->tensor->ndim - 1, dims, false, TD_DTYPE_NONE) : td_tensor_retain(TD_NONE)))
         status = -1;

@@ -312,7 +312,7 @@ def _family(dims, transpose):
         return _prepack(name + "_prepack", dims, weight, bias, stride, padding, output_padding, dilation, groups, transpose)
     schema = f"(Tensor weight, Tensor? bias, int[] stride, int[] padding, {more}int[] dilation, int groups) -> {kind}"
     operator(name + "_prepack" + schema)(prepack)
-    older = [f"conv_unpack({kind} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)"] if name == "conv2d" else []
+    older = [f"conv_unpack({kind} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)"] if dims == 2 and not transpose else []
     if older:
         operator("conv_prepack" + schema)(prepack)
     operator(f"{name}_unpack({kind} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)", *older)(lambda packed: _unpack(packed, flat))

@@ -549,10 +549,10 @@ def _call_inplace_view(level, form, args, kwargs):
 
 
 def lift_at_level(lift, x):
-    """What lift_fresh makes of a tensor at the functionalize level that is the innermost."""
+    """What lift_fresh, or the one that copies, makes of a tensor at the functionalize level that is the innermost."""
     level = _C._transform_level()
     if isinstance(x, FunctionalTensor):
-        return x if lift._opname == "lift_fresh" else x.clone()
+        return x if lift._schema.returns[0].alias_info else x.clone()
     return _C._transform_below(lambda: _to_functional(lift(x), level))
 
 

@@ -168,7 +168,7 @@ static int inner_sizes(const char *op, const td_tensor *self, int64_t n, const i
     return 0;
 }
 
-static td_tensor *seen_as(const char *op, td_tensor *self, int64_t n, const int64_t *size)
+static td_tensor *seen_as(const char *op, bool is_view, td_tensor *self, int64_t n, const int64_t *size)
 {
     ints inner = {.n = n - 1};
     if (n < 1 && !td_is_jagged(self))
@@ -184,12 +184,12 @@ static td_tensor *seen_as(const char *op, td_tensor *self, int64_t n, const int6
     if (!at)
         return NULL;
     TD_AUTO td_tensor *values = td_nested_unpacked(self);
-    TD_AUTO td_tensor *seen = strcmp(op, "view") ? td_reshape(values, inner.n, inner.at) : td_view(values, inner.n, inner.at);
+    TD_AUTO td_tensor *seen = is_view ? td_view(values, inner.n, inner.at) : td_reshape(values, inner.n, inner.at);
     return td_nested_packed(seen, self, at);
 }
-td_tensor *td_nested_view(td_tensor *self, int64_t n, const int64_t *size) { return seen_as("view", self, n, size); }
-td_tensor *td_nested_reshape(td_tensor *self, int64_t n, const int64_t *shape) { return seen_as("reshape", self, n, shape); }
-td_tensor *td_nested__unsafe_view(td_tensor *self, int64_t n, const int64_t *size) { return seen_as("view", self, n, size); }
+td_tensor *td_nested_view(td_tensor *self, int64_t n, const int64_t *size) { return seen_as("view", true, self, n, size); }
+td_tensor *td_nested_reshape(td_tensor *self, int64_t n, const int64_t *shape) { return seen_as("reshape", false, self, n, shape); }
+td_tensor *td_nested__unsafe_view(td_tensor *self, int64_t n, const int64_t *size) { return seen_as("view", true, self, n, size); }
 
 td_tensor *td_nested_expand_to(td_tensor *self, int64_t n, const int64_t *size, bool implicit)
 {
