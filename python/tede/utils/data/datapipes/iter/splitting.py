@@ -19,9 +19,10 @@ def _same(item):
 
 
 class _Container(IterDataPipe):
-    """The source's iterator and, per part, a queue of items that it hasn't had and whether it has stopped."""
+    """The source's iterator and, per part, a queue of items that it hasn't had and whether it has stopped. Iterators of an earlier
+    round may end in a later one, whose state isn't theirs."""
 
-    _transient = ("_datapipe_iterator", "_queues", "_child_stop", "_exhausted")
+    _transient = ("_datapipe_iterator", "_queues", "_child_stop", "_exhausted", "_round")
 
     def __init__(self, datapipe, num_instances, buffer_size, name):
         self.main_datapipe, self.num_instances, self.buffer_size = datapipe, num_instances, buffer_size
@@ -31,7 +32,7 @@ class _Container(IterDataPipe):
         self._clear()
 
     def _clear(self):
-        self._datapipe_iterator, self._exhausted = None, False
+        self._datapipe_iterator, self._exhausted, self._round = None, False, object()
         self._child_stop = [True] * self.num_instances      # first: a number beyond any memory is refused here
         self._queues = [deque() for _ in self._child_stop]
 
@@ -42,22 +43,23 @@ class _Container(IterDataPipe):
         return self._exhausted and all(self._child_stop)
 
     def get_next_element_by_instance(self, instance_id):
-        queue = self._queues[instance_id]
+        queue, begun_in = self._queues[instance_id], self._round
         if self._datapipe_iterator is None and self._child_stop[instance_id]:
             self._datapipe_iterator, self._exhausted = iter(self.main_datapipe), False
             self._snapshot_state = _SnapshotState.Iterating
             self._child_stop[:] = [False] * self.num_instances
         try:
-            while not self._child_stop[instance_id]:
+            while begun_in is self._round and not self._child_stop[instance_id]:
                 if not queue and (self._exhausted or not self._read(instance_id)):
                     break
                 if queue:
                     yield self._given(queue.popleft())
         finally:
-            self._child_stop[instance_id] = True
-            if all(self._child_stop):
-                self._datapipe_iterator = None
-            self._dropped(instance_id)
+            if begun_in is self._round:
+                self._child_stop[instance_id] = True
+                if all(self._child_stop):
+                    self._datapipe_iterator = None
+                self._dropped(instance_id)
 
     def _read(self, instance_id):
         """The source's next item, put into queues; False at its end."""
@@ -158,7 +160,7 @@ class _ChildDataPipe(IterDataPipe):
             main._valid_iterator_id += 1
             if not main.is_every_instance_exhausted():
                 warnings.warn("Some child DataPipes are not exhausted when __iter__ is called. We are resetting the buffer and "
-                              "each child DataPipe will read from the start again.", UserWarning, stacklevel=4)
+                              "each child DataPipe will read from the start again.", UserWarning, stacklevel=2)
             main.reset()
         self._valid_iterator_id = main._valid_iterator_id
         return self._valid_iterator_id
