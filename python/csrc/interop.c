@@ -244,7 +244,8 @@ static td_tensor *plain_of(td_tensor *x, bool force)
 
 int td_py_item(td_tensor *x, td_scalar *value)
 {
-    if (!td_py_seen() && !td_tensor_is_hollow(x) && (td_tensor_storage(x) || td_tensor_numel(x) != 1))
+    const bool asks = td_tensor_is_hollow(x) || (td_tensor_device(x).type == TD_META && td_tensor_is_python(x));   /* its class knows the number */
+    if (!td_py_seen() && !asks && (td_tensor_storage(x) || td_tensor_numel(x) != 1))
         return td_tensor_item(x, value);
     return td__local_scalar_dense(value, x);
 }

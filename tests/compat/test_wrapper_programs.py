@@ -272,3 +272,28 @@ def test_an_alias_that_a_handler_makes_by_set_is_counted_with_its_operand(lib):
     y = x.exp()
     g, = lib.autograd.grad(y, x, Wrapper(lib.ones(3)))
     assert lib.allclose(g.inner, lib.ones(3).exp())
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_numbers_are_read_through_the_class(lib, device):
+    dispatch, pytree = parts(lib)
+    log = []
+
+    class Held(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = lib.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=device)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            log.append(func)
+            return func(*pytree.tree_map_only(Held, lambda x: x.inner, args), **(kwargs or {}))
+    x = Held(lib.tensor(3))
+    for read, wanted in ((lambda: x.item(), 3), (lambda: int(x), 3), (lambda: bool(x), True), (lambda: [*"abcd"][x], "d"),
+                         (lambda: lib.arange(x).tolist(), [0, 1, 2]), (lambda: lib.arange(5).narrow(0, x, 1).tolist(), [3])):
+        assert read() == wanted and log == [lib.ops.aten._local_scalar_dense.default]
+        log.clear()
+    with pytest.raises(RuntimeError, match="cannot be called on meta tensors"):
+        lib.ones((), device="meta").item()

@@ -31,7 +31,7 @@ def _changed(before, x):
     plain, shape, strides = before
     if shape != x.shape or (strides is not None and strides != x.stride()):
         return True
-    return plain is not None and not tede.equal(*(y.contiguous().view(-1).view(tede.uint8) for y in (plain, x.detach())))
+    return plain is not None and not tede.equal(*(y.resolve_conj().resolve_neg().contiguous().view(-1).view(tede.uint8) for y in (plain, x.detach())))
 
 
 def _sets(alias):

@@ -341,7 +341,8 @@ td_tensor *td_op_narrow_tensor(td_tensor *self, int64_t dim, td_tensor *start, i
     td_scalar from;
     if (start->ndim || !td_dtype_is_integral((td_dtype)start->dtype))
         return td_fail(TD_E_RUNTIME, "start must be an 0-dim integral Tensor.");
-    return td_tensor_item(start, &from) ? NULL : td_narrow(self, dim, td_scalar_int(from), length);
+    const int failed = start->flags & TD_FLAG_PYTHON ? td__local_scalar_dense(&from, start) : td_tensor_item(start, &from);
+    return failed ? NULL : td_narrow(self, dim, td_scalar_int(from), length);
 }
 
 /* A new dimension of size 1 gets the stride that a contiguous tensor would have there, which td_view_strides can merge later. */
