@@ -12,6 +12,7 @@ import argparse
 import builtins
 import collections
 import contextlib
+import functools
 import importlib
 import importlib.machinery
 import importlib.util
@@ -51,6 +52,7 @@ SCOPE = {
                r"|(torch\._|from _)(refs|prims|decomp|lazy|inductor)\b|_refs_|_python_ref|_dispatch_(dump|check|has|get|print|key)|torch\._C\._(jit|dispatch|dump)"
                r"|python_dispatcher|torch\._test_|_nn\._test_|_cached_tensors_enabled|_grid_sampler_2d_cpu_fallback|_torch_docs|AbortHandler"
                r"|_record_function_enter\(|symint_visitor_fn|_foobar\b|_add_batch_dim\b|_flat_param\b|_profiler_type\b|_fused_moving_avg_obs_fq_helper\b"
+               r"|_content_store|_WaitCounter|_infer_device_type|_fused_sdp_choice|_scale_fn_ref|_parse_to\(|torch\._numpy|_get_function_stack_at|used_attrs"
                r"|KINETO_USE_DAEMON|\bview_groups\(|dimmap_test\(|\bInputDim\(|_validate_frozen_params|_PeriodicTimer\("
                r"|torch\._masked_softmax|test_masked_softmax|test_Embedding(Bag)?_sparse|_nn\.thnn_conv2d|_get_numerical_jacobian|aten\._convolution_double_backward",
     "steps below 0 in slices, which are views here": r"\[1:9:-1\]",
@@ -84,6 +86,9 @@ NAMED = {"_C._TorchFunctionState": types.SimpleNamespace(ENABLED=0), "_disable_d
          "distributed.tensor._sharding_prop.ShardingPropagator._fake_mode_lock": contextlib.nullcontext(),
          "_utils_internal.TEST_MASTER_ADDR": "127.0.0.1", "_utils_internal.TEST_MASTER_PORT": 29500,
          "_C._storage_id": lambda x: x.untyped_storage()._cdata,
+         "_prims_common.ELEMENTWISE_TYPE_PROMOTION_KIND": types.SimpleNamespace(DEFAULT=0, NO_OPMATH=1),
+         "_prims_common.elementwise_dtypes": lambda *operands, type_promotion_kind: (functools.reduce(
+             sys.modules["torch"].promote_types, (x.dtype for x in operands if hasattr(x, "dtype"))), None),
          "_prims_common.corresponding_complex_dtype": lambda dtype: dtype.to_complex(),
          "_export.wrappers.mark_subclass_constructor_exportable_experimental": lambda constructor: constructor,
          "_dynamo.utils.disable_cache_limit": lambda: lambda test: test,

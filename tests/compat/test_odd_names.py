@@ -146,3 +146,20 @@ def test_backends_of_attention_are_no_integers(lib):
 def test_operators_of_the_mkldnn_layout_have_their_plain_names(lib):
     for name in ("mkldnn_convolution", "mkldnn_max_pool2d", "mkldnn_max_pool3d", "mkldnn_adaptive_avg_pool2d", "_mkldnn_reshape", "_mkldnn_transpose"):
         assert callable(getattr(lib._VF, name)) and callable(getattr(lib, name))
+
+
+def test_short_forms_of_products(lib):
+    utils = importlib.import_module(lib.__name__ + "._linalg_utils")
+    a, s = lib.tensor([[2., 1.], [1., 3.]]), lib.tensor([[1.], [2.]])
+    assert utils.matmul(None, s) is s and utils.matmul(a.to_sparse(), s).tolist() == utils.matmul(a, s).tolist() == [[4.], [7.]]
+    assert utils.qform(a, s).tolist() == [[18.]] and utils.bform(s, None, s).tolist() == [[5.]]
+    assert lib.allclose(utils.symeig(a, True)[0], utils.symeig(a)[0].flip(-1)) and utils.basis(s).shape == (2, 1)
+    assert utils.get_floating_dtype(s.long()) == lib.float32 and not utils.is_sparse(a)
+    with pytest.raises(TypeError, match="expected Tensor"):
+        utils.is_sparse([1])
+
+
+def test_sizes_that_two_tensors_are_broadcast_to(lib):
+    assert lib._C._infer_size(lib.Size((3, 1)), lib.Size((2,))) == lib.Size((3, 2))
+    with pytest.raises(RuntimeError):
+        lib._C._infer_size(lib.Size((3,)), lib.Size((2,)))
