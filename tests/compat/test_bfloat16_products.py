@@ -48,10 +48,10 @@ def test_products_of_many_shapes_at_every_level(tmp_path):
         assert (apart == 0).mean() > .95            # rounded alike but for what lies between two numbers
 
 
-@pytest.mark.parametrize("rows", [1, 2, 15, 16, 17, 31, 33, 48, 65, 97, 130])
+@pytest.mark.parametrize("rows", [1, 2, 15, 16, 17, 31, 33, 48, 65, 97, 130, 265, 290, 1300])
 def test_edges_of_tiles(rows):
     """Whole numbers, whose sums are exact: every row, column and pair counts once."""
-    for columns, k in ((1, 33), (16, 31), (17, 1), (33, 2), (49, 64), (63, 65), (97, 15), (130, 129), (64, 1030), (31, 2055)):
+    for columns, k in ((1, 33), (16, 31), (17, 1), (33, 2), (49, 64), (63, 65), (97, 15), (130, 129), (64, 1030), (31, 2055), (70, 1030)):
         a = (torch.arange(rows * k).reshape(rows, k) % 7 - 3).bfloat16()
         b = (torch.arange(k * columns).reshape(k, columns) % 5 - 2).bfloat16()
         right = (a.double() @ b.double()).bfloat16()
@@ -59,6 +59,17 @@ def test_edges_of_tiles(rows):
         for turned in range(4):
             x, y = (v.t().contiguous().t() if turned >> i & 1 else v for i, v in enumerate(mine))
             assert np.array_equal((x @ y).float().numpy(), right.float().numpy()), (columns, k, turned)
+
+
+@pytest.mark.parametrize("k", [1, 30, 33, 203, 512, 1025, 1500])
+def test_bits_of_a_result_depend_on_k_alone(k):
+    a, b = tede.randn(700, k).bfloat16(), tede.randn(k, 300).bfloat16()
+    whole = a @ b
+    for rows in (17, 33, 97, 160, 400):
+        assert tede.equal(a[:rows] @ b, whole[:rows]), rows
+    for columns in (17, 40, 64, 100):
+        assert tede.equal(a @ b[:, :columns], whole[:, :columns]), columns
+    assert tede.equal((b.t() @ a.t()).t(), whole)
 
 
 @pytest.mark.parametrize("k", [3, 16, 33, 70, 1100])

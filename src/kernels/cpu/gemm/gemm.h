@@ -107,8 +107,8 @@ typedef struct td_tile_product {
     float *room;                    /* td_tiles_room() bytes */
 } td_tile_product;
 
-/* Rows at once; pairs of a pass; sums, and a's numbers, of a block of rows. */
-enum { TD_TILE_ROWS = 32, TD_TILE_PASS = 128, TD_TILE_BLOCK = 1024, TD_TILE_STEP = 16 * TD_TILE_ROWS + 16 };
+/* Rows of a block; sums, and a step's numbers of a, of a block. */
+enum { TD_TILE_ROWS = 32, TD_TILE_BLOCK = 1024, TD_TILE_STEP = 16 * TD_TILE_ROWS + 16 };
 
 /* What pairs_isa.c exports: NULL but for v4.  k counts halves in the first, pairs in the second; b's columns lie side by
  * side, or its rows (then k and the step between columns are even). */
@@ -144,11 +144,22 @@ static inline int64_t td_gemm_packed_size(int64_t n, int64_t k, int64_t lanes)
     return (n + lanes - 1) / lanes * lanes * k;
 }
 
-/* a's rows of one pass, and sums that wait for the next. */
+/* How a product of tiles is cut, given c's columns and k in pairs. A group's rows of a, for a part of k, stay in the second cache (512 KB) while b
+ * streams by once; where a meets few columns it streams by itself, and a block's rows for one pass stay in the first cache. */
+enum { TD_TILE_PASS = 128 };
+static inline int64_t td_tile_part(int64_t n) { return n <= 64 ? TD_TILE_PASS : TD_GEMM_PASS(4); }
+static inline int64_t td_tile_group(int64_t n, int64_t k)       /* blocks */
+{
+    const int64_t part = td_tile_part(n), blocks = (1 << 17) / TD_TILE_ROWS / (k < part ? k : part);
+    return n <= 64 ? 1 : blocks < 32 ? blocks : 32;
+}
+
+/* a's rows of a group and a part, and sums: of all columns if they wait for the next part; else of a group, or two blocks in turn. */
 static inline size_t td_tiles_room(int64_t m, int64_t n, int64_t k)
 {
-    const int64_t blocks = (m + TD_TILE_ROWS - 1) / TD_TILE_ROWS * ((n + 63) / 64 * 2);
-    return (size_t)(TD_TILE_PASS / 16 * TD_TILE_STEP + (k > TD_TILE_PASS ? blocks * TD_TILE_BLOCK : 0)) * 4;
+    const int64_t all = (m + TD_TILE_ROWS - 1) / TD_TILE_ROWS, group = td_tile_group(n, k), blocks = all < group ? all : group;
+    const int64_t part = td_tile_part(n), steps = ((k < part ? k : part) + 15) / 16, sums = k > part ? blocks * ((n + 63) / 64 * 2) : blocks + 1;
+    return (size_t)(blocks * steps * TD_TILE_STEP + sums * TD_TILE_BLOCK) * 4;
 }
 
 #endif

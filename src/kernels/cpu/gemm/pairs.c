@@ -14,6 +14,7 @@
 enum {
     LANES = 16, WIDE = 48,          /* numbers of a vector; of a panel */
     WIDEST = 1024,                  /* columns that are packed at once: rows of floats for them stay in the second cache */
+    WIDEST_PACKED = 1 << 21,        /* pairs of them, where sums need no room: rows of a are packed less often */
     FEW = 96,                       /* rows for which b is packed by those who need it, part by part */
 };
 
@@ -202,17 +203,19 @@ static bool parts_of(product *p)
         td_parallel_for(0, (p->n + p->tile - 1) / p->tile, clamp((1 << 18) / (p->m * p->tile * p->k), 1, 64), column_parts, p);
         return !p->failed;
     }
-    const size_t bytes = (size_t)td_gemm_packed_size(p->n < WIDEST ? p->n : WIDEST, (p->k + 1) / 2, LANES) * 4;
+    const int64_t pairs = (p->k + 1) / 2, widest = p->tiles ? clamp(WIDEST_PACKED / pairs / WIDE * WIDE, WIDEST, 4 * WIDEST) : WIDEST;
+    const size_t bytes = (size_t)td_gemm_packed_size(p->n < widest ? p->n : widest, pairs, LANES) * 4;
     float *packed = td_mem_alloc(bytes);
     if (!packed)
         return false;
-    for (int64_t j = 0; j < p->n; j += WIDEST) {
+    for (int64_t j = 0; j < p->n; j += widest) {
         product some = *p;
-        some.n = clamp(p->n - j, 0, WIDEST), some.packed = packed, some.tile = 2 * WIDE;
+        some.n = clamp(p->n - j, 0, widest), some.packed = packed, some.tile = 2 * WIDE;
         some.b.data = (const uint16_t *)p->b.data + j * p->b.column;
         some.bias = p->bias && !p->transposed ? p->bias + j : p->bias, some.c = in_c(p, 0, j);
         td_parallel_for(0, (some.n + some.tile - 1) / some.tile, clamp((1 << 15) / (some.tile * p->k), 1, 1 << 15), pack_parts, &some);
-        some.tile = p->tiles ? rounded_up(clamp(p->m / (4 * threads), 32, 128), 32) : rounded_up(clamp(p->m / (4 * threads), 24, 128), 24);
+        const int64_t each = threads > 1 ? p->m / (4 * threads) : p->m;
+        some.tile = p->tiles ? rounded_up(clamp(each, 32, 32 * td_tile_group(some.n, pairs)), 32) : rounded_up(clamp(p->m / (4 * threads), 24, 128), 24);
         td_parallel_for(0, (p->m + some.tile - 1) / some.tile, clamp((1 << 18) / (some.tile * some.n * p->k), 1, 1 << 18), row_parts, &some);
         p->failed |= some.failed;
     }

@@ -80,15 +80,19 @@ static void pack_some(int64_t n, int64_t k, td_matrix b, int64_t first, int64_t 
 /* ---- products of tiles: 16 rows of a times 16 columns of a panel, 16 pairs at a time
  *
  * Two tiles of rows meet two of columns, so that each that is loaded serves two products; sixteen rows or fewer meet four of columns, since a product
- * waits longer for its sums than for its operands. A pass over k is so short that its rows of a and two tiles of columns stay in the first cache
- * (an eighth of the time at 1024^3, though sums go to the second cache and back between passes), and is cut into steps of as many pairs each, at most
- * 16; what the last one lacks is zero. The order of additions depends on k alone. */
+ * waits longer for its sums than for its operands. A pass over k is so short that its two tiles of columns stay in the first cache while a group's
+ * blocks meet them one after the other, each from the second cache, with sums that are read and written again: at 1024^3 a pass over all of k takes a
+ * fifth longer, since both operands come from the second cache then. What lies beyond it is reached at a third of the speed: b, once for each group.
+ *
+ * A step adds its even and its odd numbers of k apart, then both to the sums, so a result's bits depend on where steps end. Those are whole but for the
+ * last of a panel's pitch: they depend on k alone. What the last one lacks is zero. */
 typedef struct tile_pass {
     const td_tile_product *p;
-    int64_t pitch, skipped;                 /* pairs of a panel; of them, those before this pass */
-    int64_t depth, steps, each, rest;       /* pairs; steps; pairs of each; of the last one, if it has fewer, else 0 */
+    int64_t pitch, skipped;                 /* pairs of a panel; of them, those before this part */
+    int64_t depth, steps, each, rest;       /* of the part: pairs; steps; pairs of each; of the last one, if it has fewer, else 0 */
     const float *b;
-    bool first, last;
+    int64_t from, whole;                    /* of the pass: the first step, and how many there are but for the last of the part if it has fewer pairs */
+    bool ends, first, last;                 /* whether that one is there, too; whether sums begin, and end */
 } tile_pass;
 
 /* 16 columns of a panel. */
@@ -147,32 +151,45 @@ static void finish_tile(const td_tile_product *p, const float *sums, int rows, i
         rows = columns, columns = across, i = j, j = swap;
     }
     const __mmask16 some = (__mmask16)((1u << columns) - 1);
-    const __m512 bias = p->bias ? _mm512_maskz_loadu_ps(some, p->bias + j) : _mm512_setzero_ps();
+    const bool halves = p->halves, adds = p->bias != NULL, scales = p->alpha != 1, keeps = p->beta != 0;
+    const __m512 bias = adds ? _mm512_maskz_loadu_ps(some, p->bias + j) : _mm512_setzero_ps();
     const __m512 alpha = _mm512_set1_ps(p->alpha), beta = _mm512_set1_ps(p->beta);
-    for (int r = 0; r < rows; r++, sums += 16) {
+    const int64_t size = halves ? 2 : 4, row = p->ldc * size;
+    char *to = (char *)p->c + (i * p->ldc + j) * size;
+    for (int r = 0; r < rows; r++, sums += 16, to += row) {
         __m512 x = _mm512_load_ps(sums);
-        if (p->alpha != 1)
+        if (scales)
             x = _mm512_mul_ps(x, alpha);
-        if (p->halves) {
-            uint16_t *to = (uint16_t *)p->c + (i + r) * p->ldc + j;
-            if (p->beta != 0)
-                x = _mm512_fmadd_ps(beta, as_floats(_mm256_maskz_loadu_epi16(some, to)), x);
-            if (p->bias)
-                x = _mm512_add_ps(x, bias);
+        if (keeps)
+            x = _mm512_fmadd_ps(beta, halves ? as_floats(_mm256_maskz_loadu_epi16(some, to)) : _mm512_maskz_loadu_ps(some, to), x);
+        if (adds)
+            x = _mm512_add_ps(x, bias);
+        if (halves)
             _mm256_mask_storeu_epi16(to, some, as_halves(x));
-        } else {
-            float *to = (float *)p->c + (i + r) * p->ldc + j;
-            if (p->beta != 0)
-                x = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(some, to), x);
-            if (p->bias)
-                x = _mm512_add_ps(x, bias);
+        else
             _mm512_mask_storeu_ps(to, some, x);
-        }
     }
 }
 
+/* Whole sums of a block. They are finished, a tile now and then, while the next block's products are made: rounding and writing them takes about as
+ * long as ten steps, in which the processor's products of tiles would stand still. */
+typedef struct tile_waiting {
+    const float *sums;
+    int tile, rows, columns;                /* the next one, of four; rows; tiles of columns */
+    int64_t i, j;
+} tile_waiting;
+
+static void finish_next(const td_tile_product *p, tile_waiting *w)
+{
+    const int d = w->rows > 16 ? w->tile / 2 * 16 : 0, c = w->rows > 16 ? w->tile % 2 : w->tile;
+    const int64_t left = p->n - w->j - 16 * c;
+    if (d < w->rows && c < w->columns)
+        finish_tile(p, w->sums + 256 * w->tile, w->rows - d < 16 ? w->rows - d : 16, left < 16 ? (int)left : 16, w->i + d, w->j + 16 * c);
+    w->tile++;
+}
+
 /* Up to 2 x 2 tiles. */
-INLINE void two_by_two(const bool two, const tile_pass *t, const float *a, const tile_column *b, float *sums)
+INLINE void two_by_two(const bool two, const tile_pass *t, const float *a, const tile_column *b, float *sums, tile_waiting *w)
 {
     if (t->first) {
         TILE_ZERO(0);
@@ -187,9 +204,11 @@ INLINE void two_by_two(const bool two, const tile_pass *t, const float *a, const
             TILE_LOAD(3, sums + 768, 64);
         }
     }
-    const char *b0 = (const char *)b[0].at, *b1 = (const char *)b[1].at;
     const int64_t step0 = b[0].bytes, step1 = b[1].bytes, down0 = t->each * step0, down1 = t->each * step1;
-    for (int64_t s = t->rest ? 1 : 0; s < t->steps; s++, a += TD_TILE_STEP, b0 += down0, b1 += down1) {
+    const char *b0 = (const char *)b[0].at + t->from * down0, *b1 = (const char *)b[1].at + t->from * down1;
+    for (int64_t s = 0; s < t->whole; s++, a += TD_TILE_STEP, b0 += down0, b1 += down1) {
+        if (w->tile < 4 && s * 4 >= w->tile * t->whole)
+            finish_next(t->p, w);
         TILE_LOAD(6, b0, step0);
         TILE_LOAD(4, a, 64);
         TILE_ADD_PAIRS(0, 4, 6);
@@ -202,7 +221,7 @@ INLINE void two_by_two(const bool two, const tile_pass *t, const float *a, const
         if (two)
             TILE_ADD_PAIRS(3, 5, 7);
     }
-    if (t->rest) {
+    if (t->ends) {
         TILE_LOAD(4, a, 64);
         TILE_LOAD(5, a + 256, 64);
         TILE_LOAD(6, b[0].rest, 64);
@@ -214,6 +233,8 @@ INLINE void two_by_two(const bool two, const tile_pass *t, const float *a, const
             TILE_ADD_PAIRS(3, 5, 7);
         }
     }
+    while (w->tile < 4)
+        finish_next(t->p, w);
     TILE_STORE(0, sums, 64);
     TILE_STORE(2, sums + 512, 64);
     if (two) {
@@ -222,10 +243,12 @@ INLINE void two_by_two(const bool two, const tile_pass *t, const float *a, const
     }
 }
 
-/* One tile of rows, up to four of columns. */
-INLINE void one_by(const int columns, const tile_pass *t, const float *a, const tile_column *b, float *sums)
+/* One tile of rows, up to four of columns; as the last of a group's blocks, whose second tile of rows is 5, up to two. */
+INLINE void one_by(const int columns, const tile_pass *t, const float *a, const tile_column *b, float *sums, tile_waiting *w)
 {
-    const char *at[4] = {(const char *)b[0].at, (const char *)b[1].at, (const char *)b[2].at, (const char *)b[3].at};
+    const char *at[4];
+    for (int c = 0; c < columns; c++)
+        at[c] = (const char *)b[c].at + t->from * t->each * b[c].bytes;
     if (t->first) {
         TILE_ZERO(0);
         TILE_ZERO(1);
@@ -240,33 +263,38 @@ INLINE void one_by(const int columns, const tile_pass *t, const float *a, const 
         if (columns > 3)
             TILE_LOAD(3, sums + 768, 64);
     }
-    for (int64_t s = 0; s < t->steps; s++, a += TD_TILE_STEP) {
+    const int64_t steps = t->whole + t->ends;
+    for (int64_t s = 0; s < steps; s++, a += TD_TILE_STEP) {
+        if (w->tile < 4 && s * 4 >= w->tile * steps)
+            finish_next(t->p, w);
         int64_t bytes[4];
         _Pragma("GCC unroll 4")
         for (int c = 0; c < columns; c++) {
             bytes[c] = b[c].bytes;
-            if (s == t->steps - 1 && t->rest)
+            if (s == t->whole)
                 at[c] = (const char *)b[c].rest, bytes[c] = 64;
         }
         TILE_LOAD(4, a, 64);
-        TILE_LOAD(5, at[0], bytes[0]);
-        TILE_ADD_PAIRS(0, 4, 5);
+        TILE_LOAD(6, at[0], bytes[0]);
+        TILE_ADD_PAIRS(0, 4, 6);
         if (columns > 1) {
-            TILE_LOAD(6, at[1], bytes[1]);
-            TILE_ADD_PAIRS(1, 4, 6);
+            TILE_LOAD(7, at[1], bytes[1]);
+            TILE_ADD_PAIRS(1, 4, 7);
         }
         if (columns > 2) {
-            TILE_LOAD(7, at[2], bytes[2]);
-            TILE_ADD_PAIRS(2, 4, 7);
+            TILE_LOAD(5, at[2], bytes[2]);
+            TILE_ADD_PAIRS(2, 4, 5);
         }
         if (columns > 3) {
-            TILE_LOAD(5, at[3], bytes[3]);
-            TILE_ADD_PAIRS(3, 4, 5);
+            TILE_LOAD(6, at[3], bytes[3]);
+            TILE_ADD_PAIRS(3, 4, 6);
         }
         _Pragma("GCC unroll 4")
         for (int c = 0; c < columns; c++)
             at[c] += t->each * bytes[c];
     }
+    while (w->tile < 4)
+        finish_next(t->p, w);
     TILE_STORE(0, sums, 64);
     if (columns > 1)
         TILE_STORE(1, sums + 256, 64);
@@ -290,14 +318,36 @@ static void shape_for(int rows, int64_t each)
     shape_tiles(&shapes);
 }
 
-/* Rows from i on, at most 32 and packed in `a`, times all columns. */
-static void tile_rows(const tile_pass *t, int64_t i, int rows, const float *a, float *sums)
+/* One pass of a group's rows, from `first` on, times the columns from j on; each block's sums lie behind those of the block before. */
+static void tile_columns(const tile_pass *t, int64_t first, int64_t rows, const float *a, int64_t j, const tile_column *b, int count, float *sums,
+                         tile_waiting *w)
+{
+    a += t->from * TD_TILE_STEP;
+    for (int64_t i = 0; i < rows; i += TD_TILE_ROWS, a += t->steps * TD_TILE_STEP, sums += TD_TILE_BLOCK) {
+        const int some = rows - i < TD_TILE_ROWS ? (int)(rows - i) : TD_TILE_ROWS;
+        if (some > 16)
+            (count > 1 ? two_by_two(true, t, a, b, sums, w) : two_by_two(false, t, a, b, sums, w));
+        else
+            (count > 3   ? one_by(4, t, a, b, sums, w)
+             : count > 2 ? one_by(3, t, a, b, sums, w)
+             : count > 1 ? one_by(2, t, a, b, sums, w)
+                         : one_by(1, t, a, b, sums, w));
+        if (t->last)
+            *w = (tile_waiting){sums, 0, some, count, first + i, j};
+    }
+}
+
+/* A part of k, packed in `a`, of a group's rows times all columns. Where it is the only one, sums lie where those of the columns before lay. */
+static void tile_group(tile_pass *t, int64_t at, int64_t first, int64_t rows, const float *a, float *sums)
 {
     const td_tile_product *p = t->p;
-    _Alignas(64) float own[TD_TILE_BLOCK], rests[4 * 256];
+    const bool only = t->depth == p->k;
     const int across = rows > 16 ? 2 : 4;               /* tiles of columns at a time */
+    const int64_t blocks = (rows + TD_TILE_ROWS - 1) / TD_TILE_ROWS, steps = TD_TILE_PASS / 16;
     int64_t panel = 0, step = td_gemm_panel(p->n, LANES, VECTORS), v = 0;
-    for (int64_t j = 0; j < p->n; j += across * 16, sums += TD_TILE_BLOCK) {
+    tile_waiting w = {.tile = 4};
+    _Alignas(64) float rests[4 * 256];
+    for (int64_t j = 0, nth = 0; j < p->n; j += across * 16, nth++) {
         tile_column b[4] = {{0}};
         int count = 0;
         for (; count < across && j + 16 * count < p->n; count++) {
@@ -307,44 +357,44 @@ static void tile_rows(const tile_pass *t, int64_t i, int rows, const float *a, f
             if ((v += 16) == step)
                 panel += step, v = 0, step = td_gemm_panel(p->n - panel, LANES, VECTORS);
         }
-        float *to = t->first && t->last ? own : sums;
-        if (rows > 16)
-            (count > 1 ? two_by_two(true, t, a, b, to) : two_by_two(false, t, a, b, to));
-        else
-            (count > 3 ? one_by(4, t, a, b, to) : count > 2 ? one_by(3, t, a, b, to) : count > 1 ? one_by(2, t, a, b, to) : one_by(1, t, a, b, to));
-        for (int d = 0; t->last && d < rows; d += 16)
-            for (int c = 0; c < count; c++) {
-                const int64_t left = p->n - j - 16 * c;
-                finish_tile(p, to + (d / 16 * 2 + c) * 256, rows - d < 16 ? rows - d : 16, left < 16 ? (int)left : 16, i + d, j + 16 * c);
-            }
+        float *to = sums + (only ? blocks == 1 ? nth % 2 : 0 : nth * blocks) * TD_TILE_BLOCK;
+        for (t->from = 0; t->from < t->steps; t->from += steps) {
+            const int64_t some = t->steps - t->from < steps ? t->steps - t->from : steps;
+            t->ends = t->rest && t->from + some == t->steps;
+            t->whole = some - t->ends;
+            t->first = at == 0 && t->from == 0, t->last = at + t->depth == p->k && t->from + some == t->steps;
+            tile_columns(t, first, rows, a, j, b, count, to, &w);
+        }
     }
+    while (w.tile < 4)
+        finish_next(p, &w);
 }
 
+/* Rows that the last block of a group lacks are computed from what lies there, and written nowhere. */
 static void tiles(const td_tile_product *p)
 {
-    const int64_t step = td_gemm_depth(p->k, 4), wide = (p->n + 63) / 64 * 2 * TD_TILE_BLOCK;
-    float *a = p->room, *sums = a + TD_TILE_PASS / 16 * TD_TILE_STEP;
-    tile_pass t = {.p = p, .b = p->b};
-    int shaped_rows = 0;
-    int64_t shaped = 0;
-    for (int64_t k = 0; k < p->k; k += t.pitch) {
-        t.pitch = p->k - k < step ? p->k - k : step;
-        const int64_t parts = (t.pitch + TD_TILE_PASS - 1) / TD_TILE_PASS, most = ((t.pitch + parts - 1) / parts + 15) / 16 * 16;
-        for (t.skipped = 0; t.skipped < t.pitch; t.skipped += t.depth) {
-            t.depth = t.pitch - t.skipped < most ? t.pitch - t.skipped : most;
-            t.steps = (t.depth + 15) / 16, t.each = (t.depth + t.steps - 1) / t.steps;
-            t.rest = t.depth == t.steps * t.each ? 0 : t.depth - (t.steps - 1) * t.each;
-            const int64_t at = k + t.skipped;
-            t.first = at == 0, t.last = at + t.depth == p->k;
-            for (int64_t i = 0; i < p->m; i += TD_TILE_ROWS) {
-                const int rows = p->m - i < TD_TILE_ROWS ? (int)(p->m - i) : TD_TILE_ROWS;
-                if (rows != shaped_rows || t.each != shaped)
-                    shape_for(rows, t.each), shaped_rows = rows, shaped = t.each;
-                pack_tile_rows(&t, rows, (const float *)p->a.data + i * p->a.row + at * p->a.column, p->a.row, p->a.column, a);
-                tile_rows(&t, i, rows, a, sums + i / TD_TILE_ROWS * wide);
+    const int64_t step = td_gemm_depth(p->k, 4), group = td_tile_group(p->n, p->k) * TD_TILE_ROWS, part = td_tile_part(p->n);
+    const int64_t blocks = ((p->m < group ? p->m : group) + TD_TILE_ROWS - 1) / TD_TILE_ROWS;
+    float *a = p->room, *sums = a + blocks * (((p->k < part ? p->k : part) + 15) / 16 * TD_TILE_STEP);
+    for (int64_t i = 0; i < p->m; i += group) {
+        const int64_t rows = p->m - i < group ? p->m - i : group;
+        tile_pass t = {.p = p, .b = p->b};
+        for (int64_t k = 0; k < p->k; k += t.pitch) {
+            t.pitch = p->k - k < step ? p->k - k : step;
+            const int64_t parts = (t.pitch + part - 1) / part, most = ((t.pitch + parts - 1) / parts + 15) / 16 * 16;
+            for (t.skipped = 0; t.skipped < t.pitch; t.skipped += t.depth) {
+                t.depth = t.pitch - t.skipped < most ? t.pitch - t.skipped : most;
+                t.steps = (t.depth + 15) / 16, t.each = t.depth < 16 ? t.depth : 16;
+                t.rest = t.depth == t.steps * t.each ? 0 : t.depth - (t.steps - 1) * t.each;
+                shape_for(rows < TD_TILE_ROWS ? (int)rows : TD_TILE_ROWS, t.each);
+                const td_matrix from = {(const float *)p->a.data + i * p->a.row + (k + t.skipped) * p->a.column, p->a.row, p->a.column};
+                for (int64_t r = 0; r < rows; r += TD_TILE_ROWS)
+                    pack_tile_rows(&t, rows - r < TD_TILE_ROWS ? (int)(rows - r) : TD_TILE_ROWS, (const float *)from.data + r * from.row, from.row, from.column,
+                                   a + r / TD_TILE_ROWS * t.steps * TD_TILE_STEP);
+                tile_group(&t, k + t.skipped, i, rows, a, sums);
             }
+            t.b += td_gemm_packed_size(p->n, t.pitch, LANES);
         }
-        t.b += td_gemm_packed_size(p->n, t.pitch, LANES);
     }
     release_tiles();
 }
