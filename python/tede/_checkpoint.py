@@ -1,5 +1,6 @@
 """Helpers for reading checkpoints, shared by both formats, archives and the streams before them: the numbers that a stream begins with, and how
 their pickles are read."""
+from importlib import import_module
 import pickle
 
 from tede import _C, _weights_only_unpickler
@@ -18,6 +19,24 @@ class SourceChangeWarning(Warning):
     __module__ = "tede.serialization"
 
 
+def find_object(module, name):
+    """The object that PyTorch's module `module` has under a name; None where there is none."""
+    from tede._compat import MODULES
+    path = module.partition(".")[2]
+    places = ["tede." + MODULES.get(path, path) if path else "tede"]
+    if path.startswith(("nn.", "optim.")):
+        places.append("tede." + path.partition(".")[0])
+    for place in places:
+        try:
+            found = import_module(place)
+            for part in name.split("."):
+                found = getattr(found, part)
+            return found
+        except (ImportError, AttributeError):
+            continue
+    return None
+
+
 def unpickler(module, persistent_load, file, options):
     """An unpickler of a module, to which PyTorch's names mean ours."""
     if module is _weights_only_unpickler:
@@ -33,8 +52,7 @@ def unpickler(module, persistent_load, file, options):
                 except KeyError:
                     pass
             if mod_name == "torch" or mod_name.startswith("torch."):
-                from tede import _compat
-                found = _compat.find_object({"torch.tensor": "torch._tensor"}.get(mod_name, mod_name), name)
+                found = find_object({"torch.tensor": "torch._tensor"}.get(mod_name, mod_name), name)
                 if found is not None:
                     return found
             return super().find_class(mod_name, name)

@@ -10,7 +10,7 @@ import sys
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from itertools import product
 from types import ModuleType
 
@@ -27,10 +27,8 @@ class Section:
     def add(self, kind, names, words):
         if kind in ("rest", "tree"):
             self.words, self.tree = words, kind == "tree"
-        elif kind == "modules":
-            self.modules = frozenset(names)
-        elif kind == "missing":
-            self.missing = frozenset(names)
+        elif kind in ("modules", "missing"):
+            setattr(self, kind, frozenset(names))
         elif kind == "of":
             CLASSES.update({(f"tede.{self.path}", name): f"torch.{words}" for name in names})
         else:
@@ -55,42 +53,40 @@ def _words(text):
 
 def _lines():
     """The lines that say something; one that is indented is part of the one before."""
-    joined = []
     with open(os.path.join(os.path.dirname(__file__), "names.txt"), encoding="utf-8") as file:
-        for line in file:
-            if line[0] == " ":
-                joined[-1] += " " + line.strip()
-            elif line[0] not in "#\n":
-                joined.append(line.strip())
-    return joined
+        return [line for line in file.read().replace("\n    ", " ").split("\n") if line and line[0] != "#"]
+
+
+def _place(ours, theirs, inner):
+    """PyTorch's module, or class of one, that is in ours; `inner` stands for * in both."""
+    ours = ours.replace("*", inner)
+    if inner[:1].isupper():
+        inner = re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", inner).lower() + "." + inner
+    theirs = theirs.replace("*", inner)
+    module, _, last = theirs.rpartition(".")
+    if last.lstrip("_")[0].isupper():
+        CLASSES[f"tede.{ours}", last] = f"torch.{module}"
+        theirs = module
+    MODULES[theirs] = ours
 
 
 def _read():
     for line in _lines():
-        if line[0] == "[":
-            paths, _, doc = line[1:].partition("]")
-            doc, _, line = doc.partition("|")
-            sections = [SECTIONS.setdefault(path, Section(path)) for path in _words(paths)]
-            for section in sections:
-                section.doc = doc.strip().replace("{PATH}", section.path.upper()) or section.doc
-            if not line:
+        for statement in line.split(" | "):
+            if statement[0] == "[":
+                paths, _, doc = statement[1:].partition("]")
+                sections = [SECTIONS.setdefault(path, Section(path)) for path in _words(paths)]
+                for section in sections:
+                    section.doc = doc.strip().replace("{PATH}", section.path.upper()) or section.doc
                 continue
-        front, _, words = line.partition(" : ")
-        kind, *names = _words(front)
-        if names and names[0] == "=":
-            for name, inner in product(names[1:], _words(words) or [""]):
-                ours = kind.replace("*", inner)
-                if inner[:1].isupper():
-                    inner = re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", inner).lower() + "." + inner
-                name = name.replace("*", inner)
-                theirs, _, last = name.rpartition(".")
-                if last.lstrip("_")[0].isupper():
-                    CLASSES[f"tede.{ours}", last] = f"torch.{theirs}"
-                    name = theirs
-                MODULES[name] = ours
-        else:
-            for section in sections:
-                section.add(kind, names, words)
+            front, _, words = statement.partition(" : ")
+            kind, *names = _words(front)
+            if names and names[0] == "=":
+                for theirs, inner in product(names[1:], _words(words) or [""]):
+                    _place(kind, theirs, inner)
+            else:
+                for section in sections:
+                    section.add(kind, names, words)
 
 
 _read()
@@ -134,6 +130,7 @@ _DOCS = {"false": "False.", "none": "Accepted for compatibility.", "same": "The 
          "decorator": "A decorator without an effect."}
 
 
+@cache
 def _made(path, name, kind, words):
     if kind == "from":
         return getattr(import_module("tede." + words), name)
@@ -148,10 +145,7 @@ def _made(path, name, kind, words):
 def stand_in(path, name):
     """What a section says of a name; None where it says nothing."""
     said = SECTIONS[path].names.get(name)
-    return None if said is None else _cached(path, name, *said)
-
-
-_cached = cache(_made)
+    return None if said is None else _made(path, name, *said)
 
 
 # ---- modules ---------------------------------------------------------------------------------------------------------
@@ -175,21 +169,16 @@ def fill(namespace):
         if name not in namespace:
             namespace[name] = _made(path, name, *said)
 
-    def has_file(name):
-        """Whether the module has one of its own by that name."""
-        places = (os.path.join(folder, name) for folder in namespace.get("__path__", ()))
-        return any(os.path.exists(place + ".py") or os.path.exists(os.path.join(place, "__init__.py")) for place in places)
-
     def find(name):
         inner = f"{path}.{name}"
         if not name.startswith("__") and inner.removeprefix(section.path + ".") not in section.missing:
-            if name in section.modules or section.words is not None and (inner in SECTIONS or has_file(name)):
+            if name in section.modules or section.words is not None and (inner in SECTIONS or PathFinder.find_spec(name, namespace.get("__path__", []))):
                 return import_module("tede." + inner)
             if section.words is not None:
                 if name in ("is_available", "is_initialized"):
-                    return _cached(path, name, "false", "")
+                    return _made(path, name, "false", "")
                 kind = "class" if name[0].isupper() and not name.isupper() else "refuse"
-                return _cached(path, name, kind, f"NotImplementedError: torch.{inner}: {section.words}")
+                return _made(path, name, kind, f"NotImplementedError: torch.{inner}: {section.words}")
         raise AttributeError(f"module '{sys.modules['tede'].__name__}.{path}' has no attribute '{name}'")
     namespace.setdefault("__getattr__", find)
     if has_modules(path):
@@ -245,22 +234,3 @@ def find_spec(name):
     if section is None or there is not None and not isinstance(there, ModuleType):      # a class, say: a module would take its place
         return None
     return ModuleSpec(name, Maker(), is_package=has_modules(path))
-
-
-# ---- classes of checkpoints ------------------------------------------------------------------------------------------
-
-def find_object(module, name):
-    """The object that PyTorch's module `module` has under a name; None where there is none."""
-    path = module.partition(".")[2]
-    places = ["tede." + MODULES.get(path, path) if path else "tede"]
-    if path.startswith(("nn.", "optim.")):
-        places.append("tede." + path.partition(".")[0])
-    for place in places:
-        try:
-            found = import_module(place)
-            for part in name.split("."):
-                found = getattr(found, part)
-            return found
-        except (ImportError, AttributeError):
-            continue
-    return None
