@@ -514,19 +514,29 @@ static bool has_tangent(const td_op *op, const td_value *arguments)
     return false;
 }
 
+/* An out= form has no tangent to give: it refuses what is written to if that has one, and operands if the operator has a derivative.
+ * Where numbers come out that none is known for (bessel_y1), they are computed, as by the form without out=. */
+static int check_out_form(const td_op *op, const td_value *arguments)
+{
+    const td_op *base = op->structured ? op->structured->forms[0] : NULL;
+    bool derived = !base || base->kernels[TD_SLOT_AUTOGRAD], refused = false;
+    for (int i = 0; i < op->info.n_arguments; i++)
+        if (op->info.arguments[i].is_mutable && arguments[i].kind == TD_VALUE_TENSOR)
+            derived |= !td_dtype_is_floating(arguments[i].tensor->dtype) && !td_dtype_is_complex(arguments[i].tensor->dtype);
+    for (int i = 0; i < op->info.n_arguments; i++)
+        refused |= (derived || op->info.arguments[i].is_mutable) && arguments[i].kind == TD_VALUE_TENSOR && td_tangent(arguments[i].tensor);
+    return !refused ? 0 : td_error(TD_E_NOT_IMPLEMENTED, "Trying to use forward AD with %s_out that does not support it because it is an out= "
+                                   "function", op->info.name);
+}
+
 static int forward(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)context;
     keys &= ~TD_KEYSET(TD_KEY_FORWARD_AD);
     if (!has_tangent(op, arguments))
         return td_op_call_keys(op, keys, arguments, results);
-    if (op->info.flags & TD_OP_OUT) {
-        for (int i = 0; i < op->info.n_arguments; i++)
-            if (arguments[i].kind == TD_VALUE_TENSOR && td_tangent(arguments[i].tensor))
-                return td_error(TD_E_RUNTIME, "Trying to use forward AD with %s that does not support it because it is an out= "
-                                "function", op->info.name);
-        return td_op_call_keys(op, keys, arguments, results);
-    }
+    if (op->info.flags & TD_OP_OUT)
+        return check_out_form(op, arguments) != 0 ? -1 : td_op_call_keys(op, keys, arguments, results);
     if (op->info.n_arguments > TD_MOST_ARGUMENTS)
         return td_error(TD_E_RUNTIME, "%s: too many arguments for forward mode", op->info.name);
     if (op->info.n_arguments && op->info.arguments[0].is_mutable)

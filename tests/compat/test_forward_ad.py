@@ -219,3 +219,25 @@ def test_a_write_does_not_reach_the_tangent_of_what_was_computed_from(lib, alike
     assert close(dy, (2 * t).expand(y.shape), 1e-12) and close(tangent, 2 * t * x + y * t, 1e-12)
     assert t.tolist() == [.5, 1.] and close(product, y * x, 1e-12)
     assert close(lib.func.jacfwd(lambda v: written(v)[1])(x), lib.func.jacrev(lambda v: written(v)[1])(x), 1e-12)
+
+
+@pytest.mark.parametrize("name", ["bessel_y1", "bessel_j0", "airy_ai", "modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0", "laguerre_polynomial_l",
+                                  "shifted_chebyshev_polynomial_t"])
+def test_numbers_without_a_derivative_go_to_out_under_a_dual_level(lib, name):
+    fad, function = lib.autograd.forward_ad, getattr(lib.special, name)
+    with fad.dual_level():
+        dual = fad.make_dual(lib.tensor([.5, 1.5]), lib.ones(2))
+        given = (dual, 2) if "polynomial" in name else (dual,)
+        out = lib.zeros(2)
+        assert function(*given, out=out) is out and lib.equal(out, function(*given)) and fad.unpack_dual(out).tangent is None
+        with pytest.raises(NotImplementedError, match=f"Trying to use forward AD with special_{name}_out that does not support it because it is an out="):
+            function(*given, out=fad.make_dual(lib.zeros(2), lib.ones(2)))
+
+
+@pytest.mark.parametrize("call", [
+    lambda lib, x, out: lib.sin(x, out=out), lambda lib, x, out: lib.add(1, x, out=out), lambda lib, x, out: lib.sum(x, 0, True, out=out),
+    lambda lib, x, out: lib.eq(x, 1, out=out.bool()), lambda lib, x, out: lib.sign(x, out=out), lambda lib, x, out: lib.mm(x[None], x[:, None], out=out[None])])
+def test_out_forms_refuse_operands_with_a_tangent(lib, call):
+    fad = lib.autograd.forward_ad
+    with fad.dual_level(), pytest.raises(NotImplementedError, match="Trying to use forward AD with .*_out that does not support it because it is an out="):
+        call(lib, fad.make_dual(lib.tensor([.5]), lib.ones(1)), lib.zeros(1))
