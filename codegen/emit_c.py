@@ -680,7 +680,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
     int status = {finish}("{op.schema.name}", {op.mutable[0].c}, result);'''
         if 'records_out' in base.entry.get('flags', []):
             call = f'''    td_tensor *result = {result};
-    if (!td_is_backend(keys) && result && (td_wants_grad(result) || td_wants_grad({op.mutable[0].c})))
+    if (!td_is_backend(keys) && result && (td_wants_grad(result) || td_wants_grad({op.mutable[0].c}) || td_loses_tangent({op.mutable[0].c}, result)))
         return td_record_out("{op.schema.name}", {op.mutable[0].c}, result);
     int status = {finish}("{op.schema.name}", {op.mutable[0].c}, result);'''
         return call

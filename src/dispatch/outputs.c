@@ -3,6 +3,7 @@
 #include "dispatch/outputs.h"
 #include <tede/foreign.h>
 #include <tede/spec.h>
+#include <tede/transforms.h>
 #include "tensor/layout.h"
 #include "tensor/recorded.h"
 
@@ -84,11 +85,23 @@ static int finish_hollow(const char *op, td_tensor *out, td_tensor *result)
     return status;
 }
 
+bool td_loses_tangent(const td_tensor *out, const td_tensor *result)
+{
+    return (out->keys | result->keys) & TD_KEYSET(TD_KEY_FORWARD_AD) & ~td_masks_now.exclude && (td_tangent(out) || td_tangent(result));
+}
+
+int td_fail_out_tangent(const char *op)
+{
+    return td_error(TD_E_NOT_IMPLEMENTED, "Trying to use forward AD with %s_out that does not support it because it is an out= function", op);
+}
+
 /* An out that must be resized gets the result's strides where each element has its own memory. */
 int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
 {
     if (!result)
         return -1;
+    if (TD_UNLIKELY(td_loses_tangent(out, result)))
+        return td_results_drop(1, &result), td_fail_out_tangent(op);
     if (TD_UNLIKELY(td_has_layout(out) || td_has_layout(result)))
         return td_check_cast(op, result->dtype, out->dtype) ? td_results_drop(1, &result) : td_layout_finish(op, out, result);
     if (TD_UNLIKELY(td_tensor_is_hollow(out)))

@@ -43,6 +43,9 @@ int td_refuse(const td_tensor *x, const char *text);
 int td_results_drop(int n, td_tensor **results);
 /* "functions with out=... arguments don't support automatic differentiation" */
 int td_fail_out_grad(const char *op);
+/* The same of forward mode, and whether copying elements from result to out would lose a tangent. */
+int  td_fail_out_tangent(const char *op);
+bool td_loses_tangent(const td_tensor *out, const td_tensor *result);
 int td_refuse_grad(const char *op, const char *argument);
 int td_refuse_complex_grad(const char *op);
 int td_check_layout(const td_value *value);

@@ -500,17 +500,22 @@ static int in_place(const td_op *op, td_keyset keys, const td_value *arguments, 
     return status;
 }
 
+static bool argument_has_tangent(const td_value *v)
+{
+    if (v->kind == TD_VALUE_TENSOR && td_tangent(v->tensor))
+        return true;
+    for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
+        if (td_tangent(v->tensors[k]))
+            return true;
+    return false;
+}
+
 /* Keys outlive the tangents of a level that has ended, and views of a dual number's primal have them too. */
 static bool has_tangent(const td_op *op, const td_value *arguments)
 {
-    for (int i = 0; i < op->info.n_arguments; i++) {
-        const td_value *v = &arguments[i];
-        if (v->kind == TD_VALUE_TENSOR && td_tangent(v->tensor))
+    for (int i = 0; i < op->info.n_arguments; i++)
+        if (argument_has_tangent(&arguments[i]))
             return true;
-        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
-            if (td_tangent(v->tensors[k]))
-                return true;
-    }
     return false;
 }
 
@@ -519,14 +524,14 @@ static bool has_tangent(const td_op *op, const td_value *arguments)
 static int check_out_form(const td_op *op, const td_value *arguments)
 {
     const td_op *base = op->structured ? op->structured->forms[0] : NULL;
-    bool derived = !base || base->kernels[TD_SLOT_AUTOGRAD], refused = false;
+    bool derived = !base || base->kernels[TD_SLOT_AUTOGRAD];
     for (int i = 0; i < op->info.n_arguments; i++)
         if (op->info.arguments[i].is_mutable && arguments[i].kind == TD_VALUE_TENSOR)
             derived |= !td_dtype_is_floating(arguments[i].tensor->dtype) && !td_dtype_is_complex(arguments[i].tensor->dtype);
     for (int i = 0; i < op->info.n_arguments; i++)
-        refused |= (derived || op->info.arguments[i].is_mutable) && arguments[i].kind == TD_VALUE_TENSOR && td_tangent(arguments[i].tensor);
-    return !refused ? 0 : td_error(TD_E_NOT_IMPLEMENTED, "Trying to use forward AD with %s_out that does not support it because it is an out= "
-                                   "function", op->info.name);
+        if ((derived || op->info.arguments[i].is_mutable) && argument_has_tangent(&arguments[i]))
+            return td_fail_out_tangent(op->info.name);
+    return 0;
 }
 
 static int forward(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)

@@ -221,8 +221,9 @@ def test_a_write_does_not_reach_the_tangent_of_what_was_computed_from(lib, alike
     assert close(lib.func.jacfwd(lambda v: written(v)[1])(x), lib.func.jacrev(lambda v: written(v)[1])(x), 1e-12)
 
 
-@pytest.mark.parametrize("name", ["bessel_y1", "bessel_j0", "airy_ai", "modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0", "laguerre_polynomial_l",
-                                  "shifted_chebyshev_polynomial_t"])
+@pytest.mark.parametrize("name", [
+    "bessel_y1", "bessel_j0", "airy_ai", "modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0", "laguerre_polynomial_l",
+    "shifted_chebyshev_polynomial_t"])
 def test_numbers_without_a_derivative_go_to_out_under_a_dual_level(lib, name):
     fad, function = lib.autograd.forward_ad, getattr(lib.special, name)
     with fad.dual_level():
@@ -236,8 +237,22 @@ def test_numbers_without_a_derivative_go_to_out_under_a_dual_level(lib, name):
 
 @pytest.mark.parametrize("call", [
     lambda lib, x, out: lib.sin(x, out=out), lambda lib, x, out: lib.add(1, x, out=out), lambda lib, x, out: lib.sum(x, 0, True, out=out),
-    lambda lib, x, out: lib.eq(x, 1, out=out.bool()), lambda lib, x, out: lib.sign(x, out=out), lambda lib, x, out: lib.mm(x[None], x[:, None], out=out[None])])
+    lambda lib, x, out: lib.eq(x, 1, out=out.bool()), lambda lib, x, out: lib.sign(x, out=out), lambda lib, x, out: lib.mm(x[None], x[:, None], out=out[None]),
+    lambda lib, x, out: lib.cat([x], out=out), lambda lib, x, out: lib.stack([x], out=out[None]), lambda lib, x, out: lib.clamp(x, 0, 1, out=out),
+    lambda lib, x, out: lib.logit(x, out=out), lambda lib, x, out: lib.mean(x, out=out), lambda lib, x, out: lib.linalg.vecdot(x, x, out=out),
+    lambda lib, x, out: lib.max(x, x, out=out), lambda lib, x, out: lib.fft.irfft(x.to(lib.complex64), 1, out=out)])
 def test_out_forms_refuse_operands_with_a_tangent(lib, call):
     fad = lib.autograd.forward_ad
     with fad.dual_level(), pytest.raises(NotImplementedError, match="Trying to use forward AD with .*_out that does not support it because it is an out="):
         call(lib, fad.make_dual(lib.tensor([.5]), lib.ones(1)), lib.zeros(1))
+
+
+def test_out_forms_that_are_made_of_others_take_the_tangent_over(lib):
+    """As they take over a history."""
+    fad, x, t = lib.autograd.forward_ad, lib.tensor([[3., 4.], [1., 2.]]), lib.ones(2, 2)
+    for function in (lib.linalg.norm, lib.linalg.matrix_norm, lambda x, **k: lib.inner(x, x, **k), lambda x, **k: lib.quantile(x, .5, **k)):
+        with fad.dual_level():
+            dual = fad.make_dual(x, t)
+            primal, tangent = fad.unpack_dual(function(dual))
+            out = lib.zeros(primal.shape)
+            assert function(dual, out=out) is out and lib.equal(fad.unpack_dual(out).tangent, tangent) and lib.equal(fad.unpack_dual(out).primal, primal)
