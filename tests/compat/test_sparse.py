@@ -835,3 +835,21 @@ def test_new_of_a_sparse_tensor_takes_its_parts_and_sizes(lib):
     for argument in [6], (2, 3), s._values(), s._values().untyped_storage():
         with pytest.raises(TypeError):
             s.new(argument)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+def test_an_addend_times_zero_is_not_read(lib, layout):
+    def compressed(x):
+        return getattr(x, f"to_sparse_{layout}")()
+    a, b, addend = lib.tensor([[1., 0.], [0., 2.]]), lib.tensor([[0., 3.], [1., 0.]]), lib.full((2, 2), float("nan"))
+    out = compressed(lib.zeros(2, 2))
+    for result in (lib.addmm(compressed(addend), compressed(a), compressed(b), beta=0),
+                   lib.addmm(compressed(addend), compressed(a), compressed(b), beta=0, out=out)):
+        assert result.layout == getattr(lib, "sparse_" + layout) and result.to_dense().tolist() == [[0., 3.], [2., 0.]]
+
+
+def test_sums_of_compressed_tensors_of_two_shapes_name_both(lib):
+    a, b = lib.eye(2).to_sparse_csr(), lib.ones(2, 1).to_sparse_csr()
+    with pytest.raises(RuntimeError, match=r"Expected input tensors to have the same shape, but got tensor `self` with shape \[2, 2\] and tensor "
+                                           r"`other` with shape \[2, 1\]"):
+        a + b

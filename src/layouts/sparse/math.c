@@ -122,6 +122,10 @@ td_tensor *td_sparse_add_tensor(td_tensor *self, td_tensor *other, td_scalar alp
         TD_AUTO td_tensor *sum = td__to_copy(self, common_dtype(self, other), TD_DEVICE_NONE, false, TD_CONTIGUOUS_FORMAT);
         return sum && add_into_dense(sum, coo, alpha) == 0 ? td_ref(sum) : NULL;
     }
+    td_shape_text p, q;
+    if (!(td_is_coo(self) && td_is_coo(other)) && !same_shape(self, other))
+        return td_fail(TD_E_RUNTIME, "torch.add: Expected input tensors to have the same shape, but got tensor `self` with shape %s and tensor "
+                       "`other` with shape %s", td_shape_str(self->ndim, self->sizes, p), td_shape_str(other->ndim, other->sizes, q));
     TD_AUTO td_tensor *a = td_sparse_coo(self), *b = td_sparse_coo(other);
     TD_AUTO td_tensor *sum = a && b ? add_coo(a, b, alpha) : NULL;
     return td_sparse_like_layout(sum, td_is_coo(self) ? other : self);

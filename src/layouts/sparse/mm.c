@@ -181,7 +181,7 @@ td_tensor *td_sparse_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td
         TD_AUTO td_tensor *own = td_times(wide, beta);
         return td_add(own, dense);
     }
-    TD_AUTO td_tensor *own = td_times(self, beta);
+    TD_AUTO td_tensor *own = td_scalar_bool(beta) ? td_times(self, beta) : td_zeros_like(self);
     return td_add(own, scaled);
 }
 
