@@ -5,6 +5,7 @@ dispatch_sizes_strides_policy, dispatch_device or dispatch_layout gets them in i
 import tede
 from tede import _C
 from tede._overloads import OpOverload, OpOverloadPacket
+from tede._tags import Tag
 
 
 def _strides_like(x, memory_format):
@@ -60,10 +61,17 @@ class MetadataQuery(OpOverload):
 
     def __init__(self, packet, full, schema, query):
         self._query = query
+        self._symbolic = schema.endswith(("-> SymInt", "-> SymBool"))
         super().__init__(packet, full, schema, 0)
 
     def _find(self, full):
         return self.query
+
+    @property
+    def tags(self):
+        """Those that graphs call, for numbers that may be symbols, are of the core; set_ writes."""
+        own = [Tag.core] if self._symbolic else [Tag.inplace, Tag.inplace_view] if self._schema.is_mutable else []
+        return [*own, Tag.pt2_compliant_tag]
 
     def query(self, /, *args, **kwargs):
         if _C._has_torch_function(args[:1]):

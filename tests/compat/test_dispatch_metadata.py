@@ -183,3 +183,17 @@ def test_contiguous_goes_by_what_the_class_says(lib, hollow):
     x = queried(lib, {"aten.is_contiguous.default": NotImplemented}, hollow=hollow, dispatch_sizes_strides_policy="strides")
     with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.ops.aten.is_contiguous'"):
         x.contiguous()
+
+
+@pytest.mark.parametrize("name, overloads", [
+    ("aten.size", ["default", "int"]), ("aten.sym_size", ["default", "int"]), ("aten.stride", ["default", "int"]), ("aten.sym_stride", ["default", "int"]),
+    ("aten.is_contiguous", ["default", "memory_format"]), ("aten.numel", ["default"]), ("aten.sym_numel", ["default"]), ("aten.dim", ["default"]),
+    ("aten.storage_offset", ["default"]), ("aten.sym_storage_offset", ["default"]), ("aten.sym_is_contiguous", ["default"]),
+    ("aten.set_", ["source_Tensor"]), ("prim.device", ["default"])])
+def test_queries_have_tags(lib, name, overloads):
+    space, name = name.split(".")
+    packet = getattr(getattr(lib.ops, space), name)
+    core = name in ("sym_numel", "sym_storage_offset", "sym_is_contiguous")
+    for overload in overloads:
+        own = {"core"} if core or name.startswith("sym_") and overload == "int" else {"inplace", "inplace_view"} if name == "set_" else set()
+        assert {tag.name for tag in getattr(packet, overload).tags} == {*own, "pt2_compliant_tag"}
