@@ -2447,7 +2447,7 @@ TD_API int td__fake_quantize_learnable_per_channel_affine_backward(td_tensor **r
         int64_t quant_max, double grad_factor) TD_MUST_USE;
 /* A matrix of int8 as panels for `_bytes_product`. ``run`` of a row's bytes lie beside each other in what it is multiplied with: all of them, or */
 TD_API td_tensor *td__bytes_pack(td_tensor *weight, int64_t run);
-/* Rows of bytes, or windows of an image with channels last, times a packed matrix, in integers; with ``apart`` each */
+/* Rows of bytes, or windows of an image with channels last, times a packed matrix, in integers; ``window`` ends with how many blocks of */
 TD_API td_tensor *td__bytes_product(td_tensor *x, td_tensor *panels, int64_t columns, td_tensor *less,
         td_tensor *more, td_tensor *by, int64_t n_window, const int64_t *window, bool apart, int64_t fill,
         int64_t least, double scale, int64_t zero_point, td_dtype dtype);

@@ -249,9 +249,10 @@ def test_windows_of_channels_apart_are_checked():
     x, weight = tede.zeros(1, 5, 5, 8, dtype=tede.uint8), tede.zeros(8, 9, dtype=tede.int8)
     quads, columns = pack(weight, 0), lambda n: (tede.zeros(n, dtype=tede.int32), tede.zeros(n), tede.zeros(n))
     assert quads.numel() == 64 * 12
-    window = [3, 3, 1, 1, 0, 0, 1, 1]
+    window = [3, 3, 1, 1, 0, 0, 1, 1, 1]
     assert product(x, quads, 8, *columns(8), window, True, 0, 0, 1., 3, tede.uint8).shape == (1, 3, 3, 8)
-    for panels, n, places in ((quads, 7, window), (quads[1:], 8, window), (quads, 8, []), (quads, 8, [4, 4, *window[2:]]), (pack(weight, 9), 8, window)):
+    for panels, n, places in ((quads, 7, window), (quads[1:], 8, window), (quads, 8, []), (quads, 8, [4, 4, *window[2:]]), (pack(weight, 9), 8, window), (quads, 8, window[:8]),
+                              (quads, 8, [*window[:8], 2]), (quads, 8, [*window[:8], 0])):
         with pytest.raises(RuntimeError, match="_bytes_product"):
             product(x, panels, n, *columns(n), places, True, 0, 0, 1., 3, tede.uint8)
     with pytest.raises(RuntimeError, match="_bytes_pack"):
@@ -325,3 +326,17 @@ def test_means_of_volumes_are_rounded_when_the_zero_point_is_added(dtype):
     q, tq = pair(numbers(2, 3, 6, 6, 6), .03, 101 if dtype == "quint8" else -7, dtype)
     for case in (lambda f, x: f.avg_pool3d(x, 2), lambda f, x: f.adaptive_avg_pool3d(x, 3), lambda f, x: f.avg_pool2d(x[:, 0], 2)):
         same(case(tede.nn.functional, q), case(torch.nn.functional, tq))
+
+
+@pytest.mark.parametrize("inputs, outputs, groups", [(64, 64, 16), (24, 12, 3), (64, 128, 4), (128, 128, 32), (96, 192, 3), (8, 32, 8), (1600, 2, 2)])
+def test_convolutions_of_groups(inputs, outputs, groups):
+    x, w, bias = numbers(2, inputs, 9, 8), numbers(outputs, inputs // groups, 3, 3, seed=1) * .02, numbers(outputs, seed=2)
+    q, tq = pair(x, .03, 100)
+    k, tk = pair(w, .002, 0, "qint8")
+    for stride, padding, dilation in (([1, 1], [1, 1], [1, 1]), ([2, 1], [1, 0], [1, 2])):
+        packed = mine.conv2d_prepack(k, here(bias), stride, padding, dilation, groups)
+        for relu in ("", "_relu"):
+            made = getattr(mine, "conv2d" + relu)(q, packed, .05, 110)
+            want = torch.nn.functional.conv2d(tq.dequantize().double(), tk.dequantize().double(), bias.double(), stride, padding, dilation, groups)
+            integers = (want / .05 + 110).clamp(110 if relu else 0, 255)
+            assert (torch.tensor(made.int_repr().tolist()) - integers).abs().max() <= .501

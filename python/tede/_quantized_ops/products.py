@@ -1,7 +1,7 @@
 """Linear layers and convolutions with packed weights.
 
-Bytes are multiplied as such (_bytes_product) where activations are quint8, weights are around zero, and a convolution has two dimensions and
-one group. Other products of integers are computed in floats, exactly: in float32 while no sum can reach 2**24, else in float64. A sum is
+Bytes are multiplied as such (_bytes_product) where activations are quint8, weights are around zero, and a convolution has two
+dimensions. Few channels of groups are joined, with zeros between them, to as many as are multiplied at once. Other products of integers are computed in floats, exactly: in float32 while no sum can reach 2**24, else in float64. A sum is
 then multiplied by a float32, rounded to the nearest integer, ties to even, and moved by the zero point."""
 import functools
 import math
@@ -231,6 +231,9 @@ def linear_with_input_q_dq_qweight_dq_relu_output_fp32(X, X_scale, X_zero_point,
     return linear_with_input_q_dq_qweight_dq_output_fp32(X, X_scale, X_zero_point, W_prepack).relu()
 
 
+_PANEL = 64         # columns that the core multiplies at once (kernels/cpu/packed/bytes.h)
+
+
 # ---- convolutions ----------------------------------------------------------------------------------------------------
 # One dimension is two with a height of 1, as in PyTorch.
 
@@ -272,6 +275,32 @@ def _convolution_sums(qx, packed):
                  math.prod(w.shape[1:]))
 
 
+_JOINED = 512       # channels that groups are joined to, at most
+
+
+def _blocks(packed):
+    """(how many blocks of channels meet columns of their own, bytes of a run): blocks as small as whole panels of columns allow, 0 if too large."""
+    w, groups = packed.w, packed._groups
+    if groups == 1 or packed._transpose:
+        return 1, packed.run()
+    blocks = max((n for n in range(1, groups + 1) if groups % n == 0 and w.size(0) % (n * _PANEL) == 0), default=1)
+    channels = w.size(1) * (groups // blocks)
+    return (0, 0) if channels > _JOINED else (blocks, channels if blocks > 1 else packed.run() * groups)
+
+
+def _joined(w, groups, blocks):
+    """The rows of a kernel, channels last, with zeros for the other groups of a row's block."""
+    each, channels, columns = groups // blocks, w.size(1), w.size(0) // groups
+    w = w.permute(0, 2, 3, 1)
+    if each == 1:
+        return w.reshape(w.size(0), -1)
+    rows = functions["zeros"]([*w.shape[:3], each * channels], dtype=w.dtype)
+    for group in range(groups):
+        own, at = slice(group * columns, (group + 1) * columns), group % each * channels
+        rows[own, :, :, at:at + channels] = w[own]
+    return rows.reshape(w.size(0), -1)
+
+
 def _convolution(name, qx, packed, scale, zero_point, relu=False, flat=False, plus=None):
     check_quantized(name, qx)
     _check_convolution(name, qx, packed, flat)
@@ -279,10 +308,11 @@ def _convolution(name, qx, packed, scale, zero_point, relu=False, flat=False, pl
         qx = qx.unsqueeze(-2)
     # Channels come last: a window is runs of bytes, and its product a pixel.
     apart = packed._groups > 1 and packed._groups == packed.w.size(0) and packed.w.size(1) == 1
-    panels = _bytes_of(qx, packed, lambda w: w.permute(0, 2, 3, 1).reshape(w.size(0), -1), 0 if apart else packed.run()) \
-        if packed.dims == 2 and (packed._groups == 1 or apart) and not packed._transpose and plus is None else None
+    blocks, run = (1, 0) if apart else _blocks(packed)
+    panels = _bytes_of(qx, packed, lambda w: _joined(w, packed._groups, packed._groups if apart else blocks), run) \
+        if packed.dims == 2 and blocks and not packed._transpose and plus is None else None
     if panels is not None:
-        window = [*packed.w.shape[2:], *packed._stride, *packed._padding, *packed._dilation]
+        window = [*packed.w.shape[2:], *packed._stride, *packed._padding, *packed._dilation, blocks]
         made = panels.product(qx.permute(0, 2, 3, 1), scale, zero_point, relu, window, apart).permute(0, 3, 1, 2)
         return made.squeeze(-2) if flat else made
     x = _scaled(_convolution_sums(qx, packed), qx.q_scale(), packed.w, packed.b, scale, (-1,) + (1,) * packed.dims)

@@ -52,13 +52,17 @@ int td_meta__bytes_product(td_spec *specs, td_tensor *x, td_tensor *panels, int6
         return td_error(TD_E_RUNTIME, "_bytes_product: results are uint8 or float32, not %s", td_dtype_name(dtype));
     if (apart && (!n_window || columns != x->sizes[x->ndim - 1]))
         return td_error(TD_E_RUNTIME, "_bytes_product: windows of channels apart are of an image and give as many columns, not %" PRId64, columns);
-    if (n_window && (n_window != 8 || x->ndim != 4))
-        return td_error(TD_E_RUNTIME, "_bytes_product: windows of an image (batch, height, width, channels) are 8 numbers");
+    if (n_window && (n_window != 9 || x->ndim != 4))
+        return td_error(TD_E_RUNTIME, "_bytes_product: windows of an image (batch, height, width, channels) are 9 numbers");
+    const int64_t blocks = n_window ? window[8] : 1;
+    if (blocks < 1 || (blocks > 1 && (apart || x->sizes[3] % blocks || columns % blocks || columns / blocks % PANEL || columns == 0)))
+        return td_error(TD_E_RUNTIME, "_bytes_product: %" PRId64 " blocks of channels each meet whole panels of columns, not %" PRId64 " and %" PRId64,
+                        blocks, x->sizes[x->ndim - 1], columns);
     if (fill < 0 || fill > 255 || least < 0 || least > 255 || zero_point < 0 || zero_point > 255 || columns < 0)
         return td_error(TD_E_RUNTIME, "_bytes_product: fill, least and the zero point are bytes, and there are no %" PRId64 " columns", columns);
     if (check_column("less", less, columns, TD_I32) || check_column("more", more, columns, TD_F32) || check_column("by", by, columns, TD_F32))
         return -1;
-    int64_t sizes[TD_MAX_DIMS], taps = 1, run = x->sizes[x->ndim - 1];
+    int64_t sizes[TD_MAX_DIMS], taps = 1, run = x->sizes[x->ndim - 1] / blocks;
     memcpy(sizes, x->sizes, sizeof *sizes * (size_t)x->ndim);
     sizes[x->ndim - 1] = columns;
     for (int i = 0; i < 2 && n_window; i++) {
@@ -71,7 +75,7 @@ int td_meta__bytes_product(td_spec *specs, td_tensor *x, td_tensor *panels, int6
             return td_error(TD_E_RUNTIME, "_bytes_product: Calculated padded input size per channel is smaller than the kernel");
         sizes[1 + i] = room / stride + 1;
         /* Along a row of the image neighbours lie side by side, so a kernel's row without gaps is one longer run instead of several taps. */
-        const bool beside = i && dilation == 1 && !apart;
+        const bool beside = i && dilation == 1 && !apart && blocks == 1;
         if (__builtin_mul_overflow(beside ? run : taps, kernel, beside ? &run : &taps))
             return td_error(TD_E_RUNTIME, "_bytes_product: a window is too large");
     }

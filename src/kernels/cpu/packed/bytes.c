@@ -76,6 +76,7 @@ typedef struct windows {
     int64_t kernel[2], stride[2], padding[2], dilation[2];
     int64_t wide;                   /* pixels of a line with its padding */
     int64_t lines, bands;           /* lines of the result in a band, and bands in an image */
+    int64_t blocks;                 /* of channels; each meets as many blocks of columns, of whole panels */
 } windows;
 
 typedef struct job {
@@ -162,12 +163,13 @@ static void multiply_band(const job *j, int64_t item, int64_t first, int64_t las
             multiply_apart(j, room, lines, y, p, sums);
             continue;
         }
+        const uint8_t *x = room + p * PANEL / (j->n / w->blocks) * (w->channels / w->blocks);
         if (w->stride[0] == 1 && w->stride[1] == 1) {
-            multiply_rows(j, room, w->channels, (lines - 1) * w->wide + w->to_width, w->wide, w->to_width, y, p, sums);
+            multiply_rows(j, x, w->channels, (lines - 1) * w->wide + w->to_width, w->wide, w->to_width, y, p, sums);
             continue;
         }
         for (int64_t h = 0; h < lines; h++)
-            multiply_rows(j, room + h * w->stride[0] * w->wide * w->channels, w->stride[1] * w->channels, w->to_width, w->to_width, w->to_width,
+            multiply_rows(j, x + h * w->stride[0] * w->wide * w->channels, w->stride[1] * w->channels, w->to_width, w->to_width, w->to_width,
                           y + h * w->to_width, p, sums);
     }
 }
@@ -242,7 +244,8 @@ static bool make_taps(job *j)
 static bool plan_windows(job *j, td_tensor *x, td_tensor *y, const int64_t *window)
 {
     windows *w = &j->w;
-    *w = (windows){.height = x->sizes[1], .width = x->sizes[2], .channels = x->sizes[3], .to_height = y->sizes[1], .to_width = y->sizes[2]};
+    *w = (windows){.height = x->sizes[1], .width = x->sizes[2], .channels = x->sizes[3], .to_height = y->sizes[1], .to_width = y->sizes[2],
+                   .blocks = window[8]};
     for (int i = 0; i < 2; i++) {
         w->kernel[i] = window[i], w->stride[i] = window[2 + i];
         w->padding[i] = window[4 + i], w->dilation[i] = window[6 + i];
@@ -256,8 +259,8 @@ static bool plan_windows(job *j, td_tensor *x, td_tensor *y, const int64_t *wind
     j->room = (size_t)(((w->lines - 1) * w->stride[0] + more + 1) * line + TD_BYTES_TILES * w->stride[1] * w->channels + STEP);
     if (j->apart)
         return make_taps(j);
-    const bool lines = w->dilation[1] == 1;
-    return make_steps(j, lines ? w->kernel[1] * w->channels : w->channels, (int64_t[]){w->kernel[0], lines ? 1 : w->kernel[1]},
+    const bool lines = w->dilation[1] == 1 && w->blocks == 1;
+    return make_steps(j, lines ? w->kernel[1] * w->channels : w->channels / w->blocks, (int64_t[]){w->kernel[0], lines ? 1 : w->kernel[1]},
                       (int64_t[]){w->dilation[0] * line, w->dilation[1] * w->channels});
 }
 
@@ -282,7 +285,7 @@ int td_cpu__bytes_product(td_tensor *x, td_tensor *panels, int64_t columns, td_t
     if (!from || !weights || !to || !off || !added || !factors)
         return -1;
     /* Windows of single pixels are a matrix as they lie. */
-    const bool alone = n_window && window[0] == 1 && window[1] == 1 && window[2] == 1 && window[3] == 1 && !window[4] && !window[5];
+    const bool alone = n_window && window[0] == 1 && window[1] == 1 && window[2] == 1 && window[3] == 1 && !window[4] && !window[5] && window[8] == 1;
     job j = {.x = (const uint8_t *)from->data, .panels = (const int8_t *)weights->data, .less = (const int32_t *)off->data,
              .more = (const float *)added->data, .by = (const float *)factors->data, .y = to->data, .n = columns, .k = x->sizes[x->ndim - 1],
              .m = columns ? to->numel / columns : 0, .chunks = 1, .floats = dtype == TD_F32, .of_windows = n_window && !(alone && !apart), .apart = apart, .fill = (int)fill,
