@@ -73,10 +73,8 @@ static bool is_moved(const td_op *op, const td_value *arguments, td_dtype format
     const td_op_traits *traits = op->info.traits;
     if (!(traits->moved >> format & 1))
         return false;
-    for (int i = 0; traits->moved_unless && i < op->info.n_arguments; i++)
-        if (!strcmp(op->info.arguments[i].name, traits->moved_unless))
-            return !(arguments[i].kind == TD_VALUE_BOOL && arguments[i].integer);
-    return true;
+    const int i = traits->moved_unless ? td_argument_index(op, traits->moved_unless) : -1;
+    return i < 0 || !(arguments[i].kind == TD_VALUE_BOOL && arguments[i].integer);
 }
 
 /* One call on its way: which tensors stand for which. */

@@ -115,6 +115,14 @@ const td_op *td_op_find(const char *name)
     return found;
 }
 
+int td_argument_index(const td_op *op, const char *name)
+{
+    for (int i = 0; i < op->info.n_arguments; i++)
+        if (!strcmp(op->info.arguments[i].name, name))
+            return i;
+    return -1;
+}
+
 const td_op_info *td_op_describe(const td_op *op) { return &op->info; }
 
 /* ---- masks */

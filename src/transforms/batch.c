@@ -81,14 +81,6 @@ td_tensor *td_unfolded(td_tensor *x, int64_t size)
     return td_reshape(x, x->ndim + 1, sizes);
 }
 
-int td_argument_index(const td_op *op, const char *name)
-{
-    for (int i = 0; i < op->info.n_arguments; i++)
-        if (!strcmp(op->info.arguments[i].name, name))
-            return i;
-    return -1;
-}
-
 static int argument_of(const td_batch *b, const char *name)
 {
     int i = td_argument_index(b->op, name);

@@ -39,8 +39,6 @@ td_tensor *td_padded(td_tensor *x, int rank);
 td_tensor *td_folded(td_tensor *x);
 td_tensor *td_unfolded(td_tensor *x, int64_t size);
 
-/* The argument's index by name, -1 if there is none. */
-int td_argument_index(const td_op *op, const char *name);
 /* An argument by name, which the schema has: as called, and in the copy that is changed. */
 const td_value *td_given(const td_batch *b, const char *name);
 td_value       *td_changed(td_batch *b, const char *name);

@@ -108,7 +108,8 @@ _HERE = {
     "TensorBase": TensorBase, "_set_conj": _set_conj, "_set_neg": _set_neg, "_warn": _warn, "_warn_deprecation": _warn_deprecation,
     "_set_fwd_grad_enabled": _C._set_forward_enabled, "_is_fwd_grad_enabled": _C._is_forward_enabled,
     "_are_functorch_transforms_active": lambda: _C._transform_level() > 0,
-    "_infer_size": _infer_size, "_is_alias_of": _is_alias_of, "_overlaps": _is_alias_of, "_get_accelerator": _get_accelerator, "_get_default_device": _get_default_device,
+    "_infer_size": _infer_size, "_is_alias_of": _is_alias_of, "_overlaps": _is_alias_of,
+    "_get_accelerator": _get_accelerator, "_get_default_device": _get_default_device,
     "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled, "_get_cudnn_enabled": lambda: _backends().cudnn.enabled}
 
 

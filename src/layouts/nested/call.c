@@ -305,10 +305,8 @@ static int inner_dims(td_frame *f, const td_op *op, const td_tensor *like, dims 
 
 static bool flag(td_frame *f, const td_op *op, const char *name)
 {
-    for (int i = 0; i < f->count; i++)
-        if (!strcmp(op->info.arguments[i].name, name) && f->values[i].kind == TD_VALUE_BOOL)
-            return f->values[i].integer != 0;
-    return false;
+    const int i = td_argument_index(op, name);
+    return i >= 0 && f->values[i].kind == TD_VALUE_BOOL && f->values[i].integer;
 }
 
 /* ---- results */
@@ -744,11 +742,11 @@ static int reduced(const td_op *op, td_frame *f, td_tensor *like, td_value *resu
 /* Arguments as the functional form orders them: polygamma(n, self) is polygamma_(self, n).  False if it has others. */
 static bool reordered(const td_op *op, const td_op *functional, const td_value *arguments, td_value *to)
 {
-    for (int k = 0, i; k < functional->info.n_arguments; to[k++] = arguments[i]) {
-        for (i = 0; i < op->info.n_arguments && strcmp(op->info.arguments[i].name, functional->info.arguments[k].name) != 0;)
-            i++;
-        if (i == op->info.n_arguments)
+    for (int k = 0; k < functional->info.n_arguments; k++) {
+        const int i = td_argument_index(op, functional->info.arguments[k].name);
+        if (i < 0)
             return false;
+        to[k] = arguments[i];
     }
     return functional->info.n_arguments == op->info.n_arguments && functional->info.n_results == 1;
 }

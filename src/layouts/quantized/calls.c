@@ -107,9 +107,9 @@ int td_quantized_call(const td_op *op, const char *word, const td_value *argumen
         return -1;
     int status = p <= NUMBERS ? td_check_per_tensor(first) : 0;
     const char *unless = p == INTEGERS && op->info.traits ? op->info.traits->moved_unless : NULL;
-    for (int i = 0; unless && i < op->info.n_arguments && !status; i++)
-        if (!strcmp(op->info.arguments[i].name, unless) && arguments[i].integer)
-            status = td_error(TD_E_RUNTIME, "%s for quantized tensors is currently only supported for %s=False", op->info.name, unless);
+    const int refused = unless ? td_argument_index(op, unless) : -1;
+    if (!status && refused >= 0 && arguments[refused].integer)
+        status = td_error(TD_E_RUNTIME, "%s for quantized tensors is currently only supported for %s=False", op->info.name, unless);
     td_tensor *written = NULL;
     for (int i = 0; i < frame.count && !status; i++) {
         td_value *v = &frame.values[i];
