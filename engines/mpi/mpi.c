@@ -5,6 +5,7 @@
  *
  * MPI doesn't see that a process on its own machine was killed.  So processes exchange their numbers at the beginning, and hold a descriptor of each
  * other (pidfd) that the kernel marks when it ends.  Those on other machines are seen by timeouts alone. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -105,12 +106,32 @@ static void remove_files(const char *which)
         fclose(maps);
 }
 
+/* And those that a process left which was killed between making one and removing it: nobody else knows their names, and nobody has them open, or the
+ * kernel would refuse a lease for writing. UCX fills a file before it removes it, which takes long enough to be killed meanwhile. */
+static void remove_abandoned_files(void)
+{
+    DIR *folder = opendir("/dev/shm");
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        if (strncmp(entry->d_name, "mpich_shm_", 10) && strncmp(entry->d_name, "ucx_shm_", 8))
+            continue;
+        const int file = openat(dirfd(folder), entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (file < 0)
+            continue;
+        if (fcntl(file, F_SETLEASE, F_WRLCK) == 0)
+            unlinkat(dirfd(folder), entry->d_name, 0);
+        close(file);
+    }
+    if (folder)
+        closedir(folder);
+}
+
 /* At exit, while MPI runs on a thread that can't be stopped: the destructors of its libraries would take away what it runs on. */
 static void leave(int status, void *unused)
 {
     (void)unused;
     remove_files("/dev/shm/mpich_shm_");
     remove_files("/dev/shm/ucx_shm_");
+    remove_abandoned_files();
     fflush(NULL);
     _exit(status);
 }

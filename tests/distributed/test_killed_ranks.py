@@ -1,4 +1,5 @@
 """A rank is killed, and the others end by an exception that names it: a few runs of `make kill-test`."""
+import mmap
 import os
 import pathlib
 import socket
@@ -50,3 +51,24 @@ def test_where_processes_meet_goes_while_mpi_begins(answered, said):
                     assert lines.readline().startswith("cmd=")
         error = process.communicate(timeout=60)[1]
     assert process.returncode == 1 and "RuntimeError: Connection closed by peer: waiting for processes to begin with MPI" in error and said in error
+
+
+def test_files_that_a_killed_process_left_are_removed_by_the_others():
+    """Not those that somebody has open, as one does who is about to remove it."""
+    from tede import _C
+    if not _C._group_engine_there("mpi"):
+        pytest.skip("no MPI")
+    paths = [pathlib.Path("/dev/shm", f"{name}{os.getpid()}") for name in ("ucx_shm_left_", "ucx_shm_open_", "mpich_shm_mapped_", "other_")]
+    try:
+        for path in paths:
+            path.write_bytes(bytes(64))
+        with paths[1].open("r+b"), paths[2].open("r+b") as file:
+            memory = mmap.mmap(file.fileno(), 64)
+            file.close()
+            process = subprocess.run([sys.executable, "-c", BEGINS, "127.0.0.1:1"], stderr=subprocess.PIPE, text=True, timeout=60)
+            memory.close()
+        assert "waiting for processes to begin with MPI" in process.stderr and process.returncode == 1
+        assert [path.exists() for path in paths] == [False, True, True, True]
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
