@@ -230,6 +230,31 @@ def test_margin_losses_need_no_kernel_of_their_own(both, monkeypatch, name, args
     assert a == pytest.approx(b, rel=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name, given, shape", [
+    ("RNN", {}, (5, 2, 3)), ("RNN", {"nonlinearity": "relu", "num_layers": 2}, (5, 2, 3)), ("RNN", {"batch_first": True, "bidirectional": True}, (5, 2, 3)),
+    ("GRU", {}, (5, 2, 3)), ("GRU", {"num_layers": 2, "batch_first": True}, (5, 2, 3)), ("GRUCell", {}, (2, 3)), ("LSTMCell", {}, (2, 3))])
+def test_outputs_of_recurrent_layers_may_be_written_to(lib, name, given, shape, dtype):
+    """Backward keeps values of its own."""
+    layer = getattr(lib.nn, name)(3, 4, **given).to(getattr(lib, dtype))
+    x = lib.rand(shape, dtype=getattr(lib, dtype), requires_grad=True)
+    out = layer(x)
+    expected = lib.autograd.grad(sum(o.sum() * 2 for o in (out if isinstance(out, tuple) else (out,))), x)[0]
+    out = layer(x)
+    for o in out if isinstance(out, tuple) else (out,):
+        o.mul_(2)
+    assert lib.allclose(lib.autograd.grad(sum(o.sum() for o in (out if isinstance(out, tuple) else (out,))), x)[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["RNNCell", "LSTM"])
+def test_what_is_written_over_outputs_that_backward_needs(lib, name):
+    out = getattr(lib.nn, name)(3, 4)(lib.rand(2, 3) if name == "RNNCell" else lib.rand(5, 2, 3))
+    out = out if name == "RNNCell" else out[0]
+    out.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
 @pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
 def test_copies_of_recurrent_layers_have_weights_of_their_own(lib, name):
     layer, x = getattr(lib.nn, name)(4, 5, 2, bidirectional=True), lib.randn(3, 2, 4)

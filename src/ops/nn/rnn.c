@@ -88,6 +88,9 @@ static int check_cell(const char *op, td_tensor *input, td_tensor *h, td_tensor 
     return 0;
 }
 
+/* Whether the program may write to an output that the backward pass needs: it gets a copy then, as in PyTorch. */
+static bool is_kept(const td_tensor *output) { return td_requires_grad(output) && td_grad_enabled(); }
+
 static td_tensor *cell(const char *op, int mode, td_tensor *input, td_tensor *h, td_tensor *c, td_tensor *w_ih,
                        td_tensor *w_hh,
                        td_tensor *b_ih, td_tensor *b_hh, td_tensor **c_out)
@@ -105,9 +108,12 @@ static td_tensor *cell(const char *op, int mode, td_tensor *input, td_tensor *h,
     /* Under autocast the layer computes in float32, and the products with the inputs are of 16 bits, as the states may be. */
     TD_AUTO td_tensor *out = td_select_int(results[0], 0, 0), *state = mode == TD_RNN_LSTM ? td_select_int(results[1], 0, 0) : NULL;
     drop(3, results);
+    if (!out || (mode == TD_RNN_LSTM && !state))
+        return NULL;
+    const bool copied = mode >= TD_RNN_LSTM && is_kept(out);    /* of the others PyTorch, too, keeps what it gives */
     if (state)
-        *c_out = td_to_dtype(state, td_promote_types(x->dtype, c->dtype), false, false, TD_MEMORY_FORMAT_NONE);
-    return out ? td_to_dtype(out, td_promote_types(x->dtype, h->dtype), false, false, TD_MEMORY_FORMAT_NONE) : NULL;
+        *c_out = td_to_dtype(state, td_promote_types(x->dtype, c->dtype), false, copied, TD_MEMORY_FORMAT_NONE);
+    return td_to_dtype(out, td_promote_types(x->dtype, h->dtype), false, copied, TD_MEMORY_FORMAT_NONE);
 }
 
 int td_op_lstm_cell(td_tensor **results, td_tensor *input, int64_t n_hx, td_tensor *const *hx, td_tensor *w_ih,
@@ -336,7 +342,8 @@ static int run_layers(const stack *s, td_tensor *input, td_tensor *h0, td_tensor
             int64_t i = l * s->directions + d;
             status = one_direction(s, x, params + i * per, h0, c0, i, d == 1, &y[d], &hs->items[i], &cs->items[i]);
         }
-        td_tensor *next = status ? NULL : s->directions == 2 ? td_cat(2, y, 2) : td_ref(y[0]);
+        const bool copied = !status && s->directions == 1 && s->mode != TD_RNN_LSTM && l + 1 == s->layers && is_kept(y[0]);
+        td_tensor *next = status ? NULL : s->directions == 2 ? td_cat(2, y, 2) : copied ? td_clone(y[0]) : td_ref(y[0]);
         if (next && s->dropout > 0 && l + 1 < s->layers) {
             td_tensor *thinned = td_dropout(next, s->dropout, true);
             td_tensor_release(next);
