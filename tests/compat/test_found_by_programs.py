@@ -434,6 +434,23 @@ def test_slices_are_reduced_in_more_dtypes_than_elements(lib):
         x[:, 0].index_reduce(0, index, x[:, 0], 'prod')
 
 
+@pytest.mark.parametrize('reduce, kernel', [('amax', 'maximum_cpu'), ('amin', 'minimum_cpu')])
+@pytest.mark.parametrize('rows', [0, 2])
+def test_complex_slices_have_no_largest_one(lib, reduce, kernel, rows):
+    x = lib.zeros(rows, 3, dtype=lib.complex64)
+    with pytest.raises(NotImplementedError, match=f'"{kernel}" not implemented for \'ComplexFloat\''):
+        x.index_reduce(-1, lib.tensor([0]), x[:, :1], reduce)
+    assert lib.equal(x.index_reduce(-1, lib.tensor([], dtype=lib.int64), x[:, :0], reduce), x)
+
+
+def test_a_number_in_inner_gives_a_product_whose_out_has_no_history(lib):
+    w = lib.tensor(2., requires_grad=True)
+    with pytest.raises(RuntimeError, match=r'mul\(\): functions with out=... arguments don.t support automatic differentiation'):
+        lib.inner(lib.ones(3), w, out=lib.zeros(3))
+    out = lib.zeros(())
+    assert lib.inner(lib.ones(3, requires_grad=True), lib.ones(3), out=out) is out and out.requires_grad
+
+
 NUMBERS = {
     'rrelu': lambda lib: lib.rrelu(lib.ones(2), 1j, 2), 'std': lambda lib: lib.ones(2).std([-1], correction=1j),
     'var_mean': lambda lib: lib.var_mean(lib.ones(2), 0, correction=1j),

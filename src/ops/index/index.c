@@ -388,6 +388,7 @@ td_tensor *td_op_scatter_add(td_tensor *self, int64_t dim, td_tensor *index, td_
 
 /* ---- reductions into positions: scatter_reduce and index_reduce share what happens around the placing */
 
+typedef struct place_at { const char *op; int64_t dim; td_tensor *index; } place_at;
 typedef int place_into(void *context, td_place what, td_tensor *self, td_tensor *src);
 
 static int place_number(place_into *place, void *context, td_place what, td_tensor *self, td_tensor *src, double number)
@@ -410,7 +411,7 @@ static int reduce_into(const char *op, td_tensor *self, td_tensor *src, const ch
     if (what == TD_PLACE_GET)
         return td_error(TD_E_RUNTIME, "%s: reduce argument must be either sum, prod, mean, amax or amin, got %s.", op, reduce);
     bool is_complex = td_dtype_is_complex((td_dtype)self->dtype), extreme = what == TD_PLACE_MAX || what == TD_PLACE_MIN;
-    if (self->numel && ((extreme && is_complex) || (mean && self->dtype == TD_BOOL)))
+    if (((place_at *)context)->index->numel && ((extreme && is_complex) || (mean && self->dtype == TD_BOOL)))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"scatter_gather_tensor_cpu_reduce_%s\" not implemented for '%s'", reduce,
                         td_dtype_title((td_dtype)self->dtype));
     if (!include_self) {
@@ -435,8 +436,6 @@ static int reduce_into(const char *op, td_tensor *self, td_tensor *src, const ch
     TD_AUTO td_tensor *quotient = whole ? td_floor_divide(self, below) : td_div(self, below);
     return quotient ? td_copy_elements(self, quotient) : -1;
 }
-
-typedef struct place_at { const char *op; int64_t dim; td_tensor *index; } place_at;
 
 static int place_scattered(void *context, td_place what, td_tensor *self, td_tensor *src)
 {
@@ -698,6 +697,9 @@ int td_op_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tenso
     /* PyTorch has a kernel for elements, and reduces slices by operators that take more dtypes. */
     if (self->ndim < 2 && (self->dtype == TD_BOOL || td_dtype_is_complex((td_dtype)self->dtype)))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"index_func_\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
+    const bool extreme = !strcmp(reduce, "amax") || !strcmp(reduce, "amin");
+    if (index->numel && extreme && td_dtype_is_complex((td_dtype)self->dtype))          /* of no elements, too */
+        return td_refuse(self, reduce[2] == 'a' ? "maximum_cpu" : "minimum_cpu");
     if (TD_WARN_ONCE("index_reduce() is in beta and the API may change at any time."))
         return -1;
     place_at at = {"index_reduce", dim, index};

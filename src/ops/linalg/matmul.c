@@ -390,12 +390,12 @@ td_tensor *td_op_ger(td_tensor *self, td_tensor *vec2)
 }
 
 /* Numbers multiply; else the last dimensions are contracted. */
-/* A number among the operands makes it a product, which converts. */
+/* A number among the operands makes it a product, which converts, and gives out no history. */
 int td_out_check_inner(td_tensor *self, td_tensor *other, td_tensor *out)
 {
     static const char words[] = "tensordot: Expected the output tensor to have dtype {want}, but got an output tensor with dtype {got}";
     if (self->ndim == 0 || other->ndim == 0)
-        return 0;
+        return td_grad_enabled() && (td_requires_grad(self) || td_requires_grad(other) || td_requires_grad(out)) ? td_fail_out_grad("mul") : 0;
     const td_dtype want = td_promote_types((td_dtype)self->dtype, (td_dtype)other->dtype);
     return want == TD_DTYPE_NONE ? -1 : td_check_exact(words, want, (td_dtype)out->dtype);
 }
