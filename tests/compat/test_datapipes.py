@@ -182,3 +182,21 @@ def test_a_pipe_goes_on_where_its_copy_stood(lib):
     copy = pickle.loads(pickle.dumps(pipe))
     restore(copy, pipe._number_of_samples_yielded)
     assert copy._snapshot_state == state.Restored and list(copy) == list(reading) == [2, 3, 4, 5]
+
+
+def test_functional_forms_have_examples_that_run():
+    import doctest
+    import io
+
+    import tede
+    from tede.utils.data.datapipes.iter import IterableWrapper
+    from tede.utils.data.datapipes.map import SequenceWrapper
+    forms = {IterableWrapper: ("batch", "collate", "concat", "demux", "filter", "fork", "map", "mux", "read_from_stream", "shuffle", "unbatch", "zip"),
+             SequenceWrapper: ("batch", "concat", "map", "shuffle", "zip")}
+    for source, names in forms.items():
+        for name in names:
+            text = getattr(source([]), name).__doc__
+            assert "Args:" in text and f"(functional name: ``{name}``)" in text
+            example = doctest.DocTestParser().get_doctest(
+                text, {"IterableWrapper": IterableWrapper, "SequenceWrapper": SequenceWrapper, "io": io, "tede": tede}, name, None, None)
+            assert example.examples and doctest.DocTestRunner(verbose=False).run(example).failed == 0

@@ -19,7 +19,18 @@ def of_columns(function, item, columns):
 @functional_datapipe("map")
 class MapperIterDataPipe(IterDataPipe):
     """fn(item). With `input_col`, fn gets these columns, and the result takes the place of `output_col`, or of the first of
-    them while the others go; -1 appends it."""
+    them while the others go; -1 appends it.
+
+    Args:
+        datapipe: the source
+        fn: what is called with each item
+        input_col: the column, or the list of columns, that fn gets; None: the item
+        output_col: the column that the result goes to
+
+    Example:
+        >>> list(IterableWrapper(range(3)).map(lambda x: 2 * x))
+        [0, 2, 4]
+    """
 
     def __init__(self, datapipe, fn, input_col=None, output_col=None):
         super().__init__()
@@ -61,7 +72,16 @@ class MapperIterDataPipe(IterDataPipe):
 
 @functional_datapipe("collate")
 class CollatorIterDataPipe(MapperIterDataPipe):
-    """Batches of items to batches of tensors."""
+    """Batches of items to batches of tensors.
+
+    Args:
+        datapipe: the source
+        conversion, collate_fn: what makes one of a list; default_collate
+
+    Example:
+        >>> list(IterableWrapper([[1, 2], [3, 4]]).collate(sum))
+        [3, 7]
+    """
 
     def __init__(self, datapipe, conversion=default_collate, collate_fn=None):
         function = conversion if collate_fn is None else collate_fn

@@ -51,7 +51,17 @@ class SamplerIterDataPipe(IterDataPipe):
 
 @functional_datapipe("shuffle")
 class ShufflerIterDataPipe(Shuffling, IterDataPipe):
-    """A buffer of items, of which a random one goes when the next comes."""
+    """A buffer of items, of which a random one goes when the next comes.
+
+    Args:
+        datapipe: the source
+        buffer_size: how many items the buffer holds
+        unbatch_level: how many levels of lists are opened first
+
+    Example:
+        >>> sorted(IterableWrapper(range(3)).shuffle())
+        [0, 1, 2]
+    """
 
     def __init__(self, datapipe, *, buffer_size=10000, unbatch_level=0):
         super().__init__()

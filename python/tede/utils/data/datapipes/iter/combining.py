@@ -7,7 +7,15 @@ __all__ = ["ConcaterIterDataPipe", "MultiplexerIterDataPipe", "ZipperIterDataPip
 
 @functional_datapipe("concat")
 class ConcaterIterDataPipe(IterDataPipe):
-    """One pipe's items after the other's."""
+    """One pipe's items after the other's.
+
+    Args:
+        datapipes: the pipes, in their order
+
+    Example:
+        >>> list(IterableWrapper([1]).concat(IterableWrapper([2, 3])))
+        [1, 2, 3]
+    """
 
     def __init__(self, *datapipes):
         if not datapipes:
@@ -26,7 +34,15 @@ class ConcaterIterDataPipe(IterDataPipe):
 
 @functional_datapipe("mux")
 class MultiplexerIterDataPipe(IterDataPipe):
-    """An item of each in turn, as long as all have one."""
+    """An item of each in turn, as long as all have one.
+
+    Args:
+        datapipes: the pipes, in their order
+
+    Example:
+        >>> list(IterableWrapper([1, 2]).mux(IterableWrapper([3, 4, 5])))
+        [1, 3, 2, 4]
+    """
 
     _transient = ("buffer",)
 
@@ -58,7 +74,15 @@ class MultiplexerIterDataPipe(IterDataPipe):
 
 @functional_datapipe("zip")
 class ZipperIterDataPipe(IterDataPipe):
-    """Tuples of an item of each."""
+    """Tuples of an item of each.
+
+    Args:
+        datapipes: the pipes, in their order
+
+    Example:
+        >>> list(IterableWrapper([1, 2]).zip(IterableWrapper([3, 4])))
+        [(1, 3), (2, 4)]
+    """
 
     def __init__(self, *datapipes):
         if not all(isinstance(pipe, IterDataPipe) for pipe in datapipes):

@@ -53,7 +53,16 @@ class FileOpenerIterDataPipe(_GivenLength):
 
 @functional_datapipe("read_from_stream")
 class StreamReaderIterDataPipe(IterDataPipe):
-    """(path, bytes) of each (path, stream): whole, or in pieces of `chunk` bytes."""
+    """(path, bytes) of each (path, stream): whole, or in pieces of `chunk` bytes.
+
+    Args:
+        datapipe: the source, of pairs
+        chunk: how many bytes are read at a time; None: all
+
+    Example:
+        >>> list(IterableWrapper([("a", io.StringIO("text"))]).read_from_stream())
+        [('a', 'text')]
+    """
 
     def __init__(self, datapipe, chunk=None):
         self.datapipe, self.chunk = datapipe, chunk

@@ -10,7 +10,18 @@ __all__ = ["BatcherIterDataPipe", "GrouperIterDataPipe", "UnBatcherIterDataPipe"
 
 @functional_datapipe("batch")
 class BatcherIterDataPipe(IterDataPipe):
-    """Lists of `batch_size` items; the last may be shorter unless `drop_last`."""
+    """Lists of `batch_size` items; the last may be shorter unless `drop_last`.
+
+    Args:
+        datapipe: the source
+        batch_size: how many items make a list
+        drop_last: whether a shorter list at the end is left out
+        wrapper_class: the class of the lists
+
+    Example:
+        >>> list(IterableWrapper(range(3)).batch(2))
+        [[0, 1], [2]]
+    """
 
     def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
         if batch_size <= 0:
@@ -34,7 +45,16 @@ class BatcherIterDataPipe(IterDataPipe):
 
 @functional_datapipe("unbatch")
 class UnBatcherIterDataPipe(IterDataPipe):
-    """The items within lists, so many levels deep; -1: all the way."""
+    """The items within lists, so many levels deep; -1: all the way.
+
+    Args:
+        datapipe: the source
+        unbatch_level: how many levels of lists are opened
+
+    Example:
+        >>> list(IterableWrapper([[0, 1], [2]]).unbatch())
+        [0, 1, 2]
+    """
 
     def __init__(self, datapipe, unbatch_level=1):
         self.datapipe, self.unbatch_level = datapipe, unbatch_level

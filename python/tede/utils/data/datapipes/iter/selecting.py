@@ -9,7 +9,17 @@ __all__ = ["FilterIterDataPipe"]
 
 @functional_datapipe("filter")
 class FilterIterDataPipe(IterDataPipe):
-    """The items for which `filter_fn` is True; the streams in the others are closed."""
+    """The items for which `filter_fn` is True; the streams in the others are closed.
+
+    Args:
+        datapipe: the source
+        filter_fn: says of an item, or of its columns, whether it stays
+        input_col: the column, or the list of columns, that filter_fn gets; None: the item
+
+    Example:
+        >>> list(IterableWrapper(range(4)).filter(lambda x: x > 1))
+        [2, 3]
+    """
 
     def __init__(self, datapipe, filter_fn, input_col=None):
         super().__init__()

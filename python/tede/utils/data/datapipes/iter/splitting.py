@@ -180,7 +180,19 @@ def _check_count(num_instances):
 
 @functional_datapipe("fork")
 class ForkerIterDataPipe(IterDataPipe):
-    """A list of pipes that all give every item, the same object or copies of it; none may run more than `buffer_size` ahead."""
+    """A list of pipes that all give every item, the same object or copies of it; none may run more than `buffer_size` ahead.
+
+    Args:
+        datapipe: the source
+        num_instances: how many pipes
+        buffer_size: how far one may run ahead; -1: any distance
+        copy: None for the same objects, "shallow" or "deep" for copies
+
+    Example:
+        >>> first, second = IterableWrapper(range(3)).fork(2)
+        >>> list(first), list(second)
+        ([0, 1, 2], [0, 1, 2])
+    """
 
     def __new__(cls, datapipe, num_instances, buffer_size=1000, copy=None):
         _check_count(num_instances)
@@ -189,7 +201,20 @@ class ForkerIterDataPipe(IterDataPipe):
 
 @functional_datapipe("demux")
 class DemultiplexerIterDataPipe(IterDataPipe):
-    """A list of pipes among which `classifier_fn` deals out the items by number; None is dropped, or an error."""
+    """A list of pipes among which `classifier_fn` deals out the items by number; None is dropped, or an error.
+
+    Args:
+        datapipe: the source
+        num_instances: how many pipes
+        classifier_fn: the number of an item's pipe
+        drop_none: whether items of no pipe are left out
+        buffer_size: how many items may wait; -1: any number
+
+    Example:
+        >>> even, odd = IterableWrapper(range(4)).demux(2, lambda x: x % 2)
+        >>> list(even), list(odd)
+        ([0, 2], [1, 3])
+    """
 
     def __new__(cls, datapipe, num_instances, classifier_fn, drop_none=False, buffer_size=1000):
         _check_count(num_instances)

@@ -36,7 +36,16 @@ class SequenceWrapperMapDataPipe(MapDataPipe):
 
 @functional_datapipe("map")
 class MapperMapDataPipe(MapDataPipe):
-    """fn(item)."""
+    """fn(item).
+
+    Args:
+        datapipe: the source
+        fn: what is called with each item
+
+    Example:
+        >>> list(SequenceWrapper(range(3)).map(lambda x: 2 * x))
+        [0, 2, 4]
+    """
 
     def __init__(self, datapipe, fn=default_fn):
         super().__init__()
@@ -51,7 +60,18 @@ class MapperMapDataPipe(MapDataPipe):
 
 
 class ShufflerIterDataPipe(Shuffling, IterDataPipe):
-    """The items in random order: a pipe to be iterated."""
+    """The items in random order: a pipe to be iterated.
+
+    (functional name: ``shuffle``)
+
+    Args:
+        datapipe: the source, a map
+        indices: its keys; None: 0 to its length
+
+    Example:
+        >>> sorted(SequenceWrapper(range(3)).shuffle())
+        [0, 1, 2]
+    """
 
     def __init__(self, datapipe, *, indices=None):
         super().__init__()
@@ -92,7 +112,15 @@ def _check_pipes(datapipes, need_length):
 
 @functional_datapipe("concat")
 class ConcaterMapDataPipe(MapDataPipe):
-    """One pipe's items after the other's, by number."""
+    """One pipe's items after the other's, by number.
+
+    Args:
+        datapipes: the pipes, in their order
+
+    Example:
+        >>> list(SequenceWrapper([1]).concat(SequenceWrapper([2, 3])))
+        [1, 2, 3]
+    """
 
     def __init__(self, *datapipes):
         _check_pipes(datapipes, need_length=True)
@@ -112,7 +140,15 @@ class ConcaterMapDataPipe(MapDataPipe):
 
 @functional_datapipe("zip")
 class ZipperMapDataPipe(MapDataPipe):
-    """Tuples of the pipes' items of one key."""
+    """Tuples of the pipes' items of one key.
+
+    Args:
+        datapipes: the pipes, in their order
+
+    Example:
+        >>> list(SequenceWrapper([1, 2]).zip(SequenceWrapper([3, 4])))
+        [(1, 3), (2, 4)]
+    """
 
     def __init__(self, *datapipes):
         _check_pipes(datapipes, need_length=True)
@@ -133,7 +169,18 @@ class ZipperMapDataPipe(MapDataPipe):
 
 @functional_datapipe("batch")
 class BatcherMapDataPipe(MapDataPipe):
-    """Lists of `batch_size` neighbours."""
+    """Lists of `batch_size` neighbours.
+
+    Args:
+        datapipe: the source
+        batch_size: how many items make a list
+        drop_last: whether a shorter list at the end is left out
+        wrapper_class: the class of the lists
+
+    Example:
+        >>> list(SequenceWrapper(range(3)).batch(2))
+        [[0, 1], [2]]
+    """
 
     def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
         if batch_size <= 0:
