@@ -1,6 +1,7 @@
 """Tensors that are sent to other processes: what both sides write is seen by both, views included."""
 import importlib
 import threading
+import time
 
 import pytest
 
@@ -79,3 +80,21 @@ def test_memory_that_arrives_again_is_one_storage(lib, processes):
     queue.put([y, y[1:]])
     a, b = queue.get(timeout=60)
     assert a.untyped_storage()._cdata == b.untyped_storage()._cdata
+
+
+def _fails_or_sleeps(number, seconds):
+    if number == 0:
+        raise SystemExit(3)
+    time.sleep(seconds)
+
+
+@pytest.mark.parametrize("grace_period, seconds, terminated", [(None, 60, True), (60, .5, False)])
+def test_processes_have_a_grace_period_when_one_has_failed(lib, caplog, grace_period, seconds, terminated):
+    spawn = importlib.import_module(lib.__name__ + ".multiprocessing.spawn")
+    context = spawn.start_processes(_fails_or_sleeps, (seconds,), nprocs=2, join=False, start_method="fork")
+    other = context.processes[1]
+    with pytest.raises(Exception, match="process 0 terminated with exit code 3"):
+        while not context.join(grace_period=grace_period):
+            pass
+    assert not other.is_alive() and (other.exitcode == 0) == (not terminated)
+    assert [record.getMessage() for record in caplog.records] == [f"Terminating process {other.pid} via signal SIGTERM"] * terminated

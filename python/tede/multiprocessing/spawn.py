@@ -1,11 +1,13 @@
 """spawn(fn, args, nprocs): run a function in several processes; the first failure ends them all."""
 import ctypes
+import logging
 import multiprocessing
 import os
 import pickle
 import signal
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from multiprocessing import connection
@@ -55,6 +57,10 @@ def _wrap(fn, i, args, error_file):
         sys.exit(1)
 
 
+PATIENCE = 30           # seconds that a process has to end once it was sent SIGTERM
+_log = logging.getLogger(__name__)
+
+
 class ProcessContext:
     """The processes of a spawn()."""
 
@@ -65,8 +71,14 @@ class ProcessContext:
     def pids(self):
         return [int(process.pid) for process in self.processes]
 
+    def _wait_for_all(self, seconds):
+        end = time.monotonic() + seconds
+        for process in self.processes:
+            process.join(max(0, end - time.monotonic()))
+
     def join(self, timeout=None, grace_period=None):
-        """Wait for one process to end; True once all have. Raises if one failed, after ending the others."""
+        """Wait for one process to end; True once all have. Raises if one failed, after ending the others: they have `grace_period` seconds
+        to end as they will, then PATIENCE seconds to do so when they are asked, by SIGTERM."""
         if not self.sentinels:
             return True
         failed = None
@@ -78,10 +90,17 @@ class ProcessContext:
                 break
         if failed is None:
             return not self.sentinels
+        if grace_period is not None:
+            self._wait_for_all(grace_period)
         for process in self.processes:
             if process.is_alive():
+                _log.warning("Terminating process %s via signal SIGTERM", process.pid)
                 process.terminate()
+        self._wait_for_all(PATIENCE)
         for process in self.processes:
+            if process.is_alive():
+                _log.warning("Unable to shutdown process %s via SIGTERM, forcefully exiting via SIGKILL", process.pid)
+                process.kill()
             process.join()
         process = self.processes[failed]
         text = None
