@@ -251,8 +251,8 @@ def test_windows_of_channels_apart_are_checked():
     assert quads.numel() == 64 * 12
     window = [3, 3, 1, 1, 0, 0, 1, 1, 1]
     assert product(x, quads, 8, *columns(8), window, True, 0, 0, 1., 3, tede.uint8).shape == (1, 3, 3, 8)
-    for panels, n, places in ((quads, 7, window), (quads[1:], 8, window), (quads, 8, []), (quads, 8, [4, 4, *window[2:]]), (pack(weight, 9), 8, window), (quads, 8, window[:8]),
-                              (quads, 8, [*window[:8], 2]), (quads, 8, [*window[:8], 0])):
+    for panels, n, places in ((quads, 7, window), (quads[1:], 8, window), (quads, 8, []), (quads, 8, [4, 4, *window[2:]]),
+                              (pack(weight, 9), 8, window), (quads, 8, window[:8]), (quads, 8, [*window[:8], 2]), (quads, 8, [*window[:8], 0])):
         with pytest.raises(RuntimeError, match="_bytes_product"):
             product(x, panels, n, *columns(n), places, True, 0, 0, 1., 3, tede.uint8)
     with pytest.raises(RuntimeError, match="_bytes_pack"):

@@ -172,6 +172,17 @@ def circles(graph):
     return found
 
 
+TABLE = re.compile(r'^#define \w+_(?:NUMBERS|FUNCTIONS)\(\w+\)(?:.*\\\n)*.*\n', re.M)
+VENDORS = {'cublas.c', 'cudnn.c', 'cudnn.h', 'cufft.c', 'cusolver.c', 'vendor.c', 'vendor.h'}
+
+
+@pytest.mark.parametrize('device', ['opencl', 'cuda'])
+def test_a_device_is_its_table_and_little_else(device):
+    """At most 700 lines, the lists of an API's numbers and functions and the files of vendors' libraries aside: kernels are the core's."""
+    files = [path for path in sources(f'devices/{device}') if path.name not in VENDORS]
+    assert sum(len(TABLE.sub('', path.read_text()).splitlines()) for path in files) <= 700
+
+
 def test_modules_of_python_dont_import_in_circles():
     graph = {module: Imports(module).found for module in MODULES if module != 'tede'}
     assert not [f'{MODULES[module].relative_to(ROOT)}:{line} names {other}' for circle in circles(graph) for module in circle
