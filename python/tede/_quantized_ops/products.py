@@ -1,8 +1,9 @@
 """Linear layers and convolutions with packed weights.
 
 Bytes are multiplied as such (_bytes_product) where activations are quint8, weights are around zero, and a convolution has two
-dimensions. Few channels of groups are joined, with zeros between them, to as many as are multiplied at once. Other products of integers are computed in floats, exactly: in float32 while no sum can reach 2**24, else in float64. A sum is
-then multiplied by a float32, rounded to the nearest integer, ties to even, and moved by the zero point."""
+dimensions. Few channels of groups are joined, with zeros between them, to as many as are multiplied at once. Other products of
+integers are computed in floats, exactly: in float32 while no sum can reach 2**24, else in float64. A sum is then multiplied by a
+float32, rounded to the nearest integer, ties to even, and moved by the zero point."""
 import functools
 import math
 
