@@ -799,6 +799,10 @@ def result_type(tensor1, tensor2):
         return _C._functions["mul"](a, b).dtype
     if isinstance(a, Tensor) and isinstance(b, Tensor) and a.dim() and b.dim():
         return _C.promote_types(a.dtype, b.dtype)
+    for x in (a, b):
+        if not isinstance(x, Tensor) and not any(hasattr(x, name) for name in ("__index__", "__float__", "__complex__")):
+            raise TypeError(f"result_type() received an invalid combination of arguments - got ({type(a).__name__}, {type(b).__name__}), "
+                            "but expected tensors or numbers")
 
     def category(dtype):
         return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == _C.bool else 1

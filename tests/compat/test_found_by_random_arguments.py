@@ -175,3 +175,19 @@ def test_a_cross_product_is_not_written_over_its_operand(lib):
         for out in x, y:
             refused(lambda: cross(x, y, out=out), RuntimeError, 'single memory location')       # noqa: B023
         assert cross(x, y, out=lib.empty(0)).tolist() == [[0., 0., 1.]]
+
+
+@pytest.mark.parametrize("other", ["mean", None, [1]])
+def test_result_type_takes_numbers(lib, other):
+    with pytest.raises(TypeError, match=r"result_type\(\) received an invalid combination of arguments"):
+        lib.result_type(lib.ones(2), other)
+
+
+def test_logits_are_broadcast_to_targets_and_not_the_reverse(lib):
+    """In the function of torch; that of torch.nn.functional wants equal shapes."""
+    call = lib.binary_cross_entropy_with_logits
+    for weight in (None, lib.ones(3)):
+        for x, target in ((lib.ones(1), lib.tensor(1.)), (lib.ones(2, 3), lib.ones(3))):
+            with pytest.raises(RuntimeError, match="output with shape .* doesn.t match the broadcast shape"):
+                call(x, target, None, weight)
+    assert lib.allclose(call(lib.tensor(1.), lib.ones(2, 3)), call(lib.ones(2, 3), lib.ones(2, 3)))

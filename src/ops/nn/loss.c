@@ -142,6 +142,8 @@ td_tensor *td_op_binary_cross_entropy_with_logits(td_tensor *self, td_tensor *ta
     TD_AUTO td_tensor *entropy = !same ? entropy_of_target(self, target, pos_weight)
         : pos_weight == TD_NONE ? td_logit_entropy(self, target)
         : td_weighted_logit_entropy(self, target, pos_weight);
+    if (!entropy || td_check_inplace_result("binary_cross_entropy_with_logits", target, entropy))      /* target isn't broadcast */
+        return NULL;
     TD_AUTO td_tensor *weighted = weight == TD_NONE ? td_ref(entropy) : td_mul_tensor(entropy, weight);
     return reduce(weighted, reduction);
 }
