@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
+import logging
 import os
 import sys
 import types
@@ -117,6 +118,7 @@ def install():
     from tede.torch_version import TorchVersion
     tede.__version__ = TorchVersion(VERSION)
     tede.__name__ = "torch"
+    logging.getLogger("tede").parent = logging.getLogger("torch")        # whose level and handlers programs set
     for name in [name for name in sys.modules if name.startswith("tede.")]:
         _rename(sys.modules[name])
     if _FOLDER not in sys.path:

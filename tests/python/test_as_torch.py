@@ -319,3 +319,10 @@ with torch.autograd.profiler_legacy.profile() as prof:
 print(len(prof.function_events) > 0)
 """) == """False True torch.jit._get_trace_graph torch.jit._recursive.infer_methods_to_compile torch.distributed.tensor.debug.visualize_sharding
 torch.compiler.load_cache_artifacts True""".split()
+
+
+def test_loggers_are_below_pytorchs():
+    assert run("import logging, torch; torch_log = logging.getLogger('torch'); torch_log.setLevel('ERROR')\n"
+               "seen = []; handler = logging.Handler(); handler.emit = lambda record: seen.append(record.getMessage())\n"
+               "torch_log.addHandler(handler); log = logging.getLogger('tede.multiprocessing.spawn')\n"
+               "log.warning('no'); log.error('yes'); print(*seen)") == ["yes"]
