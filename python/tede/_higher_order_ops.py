@@ -324,7 +324,7 @@ def out_dtype(op, output_dtype, *args):
     if schema.is_mutable:
         raise ValueError("out_dtype's first argument needs to be a functional operator")
     if [str(result.type) for result in schema.returns] != ["Tensor"]:
-        raise ValueError(f"out_dtype's operator must return a single tensor, {op} doesn't")
+        raise ValueError(f"out_dtype's can only apply to ops that return a single tensor, which {op} doesn't")
     wide = output_dtype
     for x in _pytree.tree_leaves(args):
         if isinstance(x, tede.Tensor):

@@ -14,3 +14,9 @@ def test_products_of_bytes_are_summed_in_integers_of_32_bits(lib):
     for wrong in (lib.mm, lib.int32), (lib.ops.aten.add_.Tensor, lib.int32), (lib.ops.aten.split.Tensor, lib.int32):
         with pytest.raises(ValueError, match="out_dtype"):
             out_dtype(*wrong, a, a)
+
+
+def test_operators_of_several_results_are_refused(lib):
+    out_dtype = importlib.import_module("torch._higher_order_ops.out_dtype" if lib.__name__ == "torch" else "tede._higher_order_ops").out_dtype
+    with pytest.raises(ValueError, match="out_dtype's can only apply to ops that return a single tensor"):
+        out_dtype(lib.ops.aten.topk.default, lib.int32, lib.ones(2, dtype=lib.int8), 1)
