@@ -192,11 +192,15 @@ static td_tensor *pooled(td_tensor *self, td_tensor *shape, int64_t n_window, co
     return td_quantized_over(lies, td_quantizer_of(self));
 }
 
-/* One number for two dimensions or one each; or those of `otherwise`. */
-static void fill_two(int64_t *to, int64_t n, const int64_t *numbers, const int64_t *otherwise)
+/* One number for two dimensions or one each. */
+static void fill_two(int64_t *to, int64_t n, const int64_t *numbers) { to[0] = numbers[0], to[1] = numbers[n == 1 ? 0 : 1]; }
+
+/* Those of a window, whose step is its size where none is given. */
+static void fill_window(int64_t *to, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding)
 {
-    for (int i = 0; i < 2; i++)
-        to[i] = n == 0 ? otherwise[i] : numbers[n == 1 ? 0 : i];
+    fill_two(to, n_kernel, kernel);
+    fill_two(to + 2, n_stride ? n_stride : n_kernel, n_stride ? stride : kernel);
+    fill_two(to + 4, n_padding, padding);
 }
 
 td_tensor *td_quantized_max_pool2d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,
@@ -214,10 +218,8 @@ td_tensor *td_quantized_max_pool2d(td_tensor *self, int64_t n_kernel, const int6
     if (!shape)
         return NULL;
     int64_t window[8];
-    fill_two(window, n_kernel, kernel, NULL);
-    fill_two(window + 2, n_stride, stride, window);
-    fill_two(window + 4, n_padding, padding, NULL);
-    fill_two(window + 6, n_dilation, dilation, NULL);
+    fill_window(window, n_kernel, kernel, n_stride, stride, n_padding, padding);
+    fill_two(window + 6, n_dilation, dilation);
     return pooled(self, shape, 8, window, true, false, 0);
 }
 
@@ -236,9 +238,7 @@ td_tensor *td_quantized_avg_pool2d(td_tensor *self, int64_t n_kernel, const int6
     if (!shape)
         return NULL;
     int64_t window[8] = {[6] = 1, [7] = 1};
-    fill_two(window, n_kernel, kernel, NULL);
-    fill_two(window + 2, n_stride, stride, window);
-    fill_two(window + 4, n_padding, padding, NULL);
+    fill_window(window, n_kernel, kernel, n_stride, stride, n_padding, padding);
     return pooled(self, shape, 8, window, false, count_include_pad, divisor ? *divisor : 0);
 }
 td_tensor *td_quantized_avg_pool3d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,

@@ -89,7 +89,7 @@ static int check_cell(const char *op, td_tensor *input, td_tensor *h, td_tensor 
 }
 
 /* Whether the program may write to an output that the backward pass needs: it gets a copy then, as in PyTorch. */
-static bool is_kept(const td_tensor *output) { return td_requires_grad(output) && td_grad_enabled(); }
+static bool is_kept(td_tensor *output) { return td_requires_grad(output) && td_grad_enabled(); }
 
 static td_tensor *cell(const char *op, int mode, td_tensor *input, td_tensor *h, td_tensor *c, td_tensor *w_ih,
                        td_tensor *w_hh,
