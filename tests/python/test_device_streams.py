@@ -169,13 +169,23 @@ def test_memory_that_a_side_stream_uses_isnt_reused_before(late):
     tede.toy.empty_cache()
 
 
+def test_memory_is_locked_for_the_first_device_where_none_is_named(library):
+    done = run("""
+        for x in tede.zeros(3, pin_memory=True), tede.tensor([1., 2.], pin_memory=True), tede.ones(2).pin_memory(), tede.ones(2).untyped_storage().pin_memory():
+            assert x.is_pinned()
+        assert not tede.zeros(3).is_pinned()
+        batches = tede.utils.data.DataLoader(tede.utils.data.TensorDataset(tede.arange(4.)), batch_size=2, pin_memory=True)
+        assert [(b.is_pinned(), b.tolist()) for b, in batches] == [(True, [0, 1]), (True, [2, 3])]
+    """, library("toy_device"))
+    assert done.returncode == 0, done.stderr
+
+
 def test_page_locked_memory_is_copied_late(toy, late):  # noqa: F811
     x = tede.arange(6.).reshape(2, 3).t()
-    pinned = x.pin_memory()
+    pinned = x.pin_memory("toy")            # other tests of this process may have loaded a device before, one that locks nothing
     assert pinned.is_pinned() and not x.is_pinned() and pinned.stride() == x.stride() and pinned.tolist() == x.tolist()
-    assert pinned.pin_memory() is not None and pinned.pin_memory().data_ptr() == pinned.data_ptr() and pinned[1:].is_pinned()
-    assert tede.zeros(3, pin_memory=True).is_pinned() and tede.tensor([1., 2.], pin_memory=True).is_pinned() and not tede.zeros(3).is_pinned()
-    assert pinned.untyped_storage().is_pinned() and x.untyped_storage().pin_memory().is_pinned()
+    assert pinned.pin_memory("toy").data_ptr() == pinned.data_ptr() and pinned[1:].is_pinned()
+    assert pinned.untyped_storage().is_pinned() and x.untyped_storage().pin_memory("toy").is_pinned()
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         x.to("toy").pin_memory()
     with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
@@ -186,13 +196,10 @@ def test_page_locked_memory_is_copied_late(toy, late):  # noqa: F811
     before = counted.value
     there = pinned.to("toy", non_blocking=True)
     assert time.monotonic() - began < 0.3 and counted.value == before + 1
-    back = tede.empty(3, 2, pin_memory=True)
+    back = tede.empty(3, 2).pin_memory("toy")
     back.copy_(there, non_blocking=True)
     tede.toy.synchronize()
     assert back.tolist() == x.tolist()
-    del pinned
-    batches = tede.utils.data.DataLoader(tede.utils.data.TensorDataset(tede.arange(4.)), batch_size=2, pin_memory=True)
-    assert [(b.is_pinned(), b.tolist()) for b, in batches] == [(True, [0, 1]), (True, [2, 3])]
 
 
 def test_memory_is_counted_and_limited(toy):            # noqa: F811
