@@ -1,13 +1,21 @@
 """Event files: records of protocol buffers, each with its length and check sums. Written by hand: the messages are few.
 
 A message is a list of (field number, value): ints are varints, floats doubles, `Float` single floats, strings and bytes and
-messages (bytes) are length-delimited, lists of floats are packed doubles.
+messages (bytes) are length-delimited, lists are packed: doubles, `Floats` single floats, `Ints` varints.
 """
 import struct
 
 
 class Float(float):
     """A float that is written with four bytes."""
+
+
+class Floats(list):
+    """Floats that are written with four bytes each."""
+
+
+class Ints(list):
+    """Whole numbers that are written as varints."""
 
 
 def _varint(n):
@@ -33,8 +41,10 @@ def message(*fields):
         elif isinstance(value, int):
             out += _varint(number << 3) + _varint(value)
         else:
-            if isinstance(value, list):
-                value = struct.pack(f"<{len(value)}d", *value)
+            if isinstance(value, Ints):
+                value = b"".join(map(_varint, value))
+            elif isinstance(value, list):
+                value = struct.pack(f"<{len(value)}{'f' if isinstance(value, Floats) else 'd'}", *value)
             elif isinstance(value, str):
                 value = value.encode()
             out += _varint(number << 3 | 2) + _varint(len(value)) + value
