@@ -57,12 +57,24 @@ def _undone(module):
             x.copy_(value)
 
 
-def trace(func, args, kwargs, check, tolerance, checks=None, sizes=True):
+def _refuse_containers(spec):
+    if spec.type in (list, dict):
+        kind, constant = (("list", "for `list`, use a `tuple` instead"), ("dict", "for `dict`, use a `NamedTuple` instead"))[spec.type is dict]
+        raise RuntimeError(f"Encountering a {kind} at the output of the tracer might cause the trace to be incorrect, this is only valid if the container "
+                           f"structure does not change based on the module's inputs. Consider using a constant container instead (e.g. {constant}). If you "
+                           "absolutely need this and know the side effects, pass strict=False to trace() to allow this behavior.")
+    for child in spec.children_specs:
+        _refuse_containers(child)
+
+
+def trace(func, args, kwargs, check, tolerance, checks=None, sizes=True, strict=False):
     if isinstance(func, (ScriptModule, ScriptFunction)):
         return func
     module = func if isinstance(func, Module) else FunctionModule(func)
     with recording("tracing"), _undone(module):
         recorded = (record_open if sizes else record)(module, args, kwargs)
+    if strict:
+        _refuse_containers(recorded.out_spec)
     name = type(func).__name__ if isinstance(func, Module) else getattr(func, "__name__", type(func).__name__)
     made = _module(recorded, name, module.training) if module is func else TracedFunction(unlifted(recorded, {}), recorded, name)
     if check:

@@ -170,3 +170,45 @@ def test_structures_and_names():
     a, b = program.module()((rand(5), rand(3)), {"a": rand(5)})
     assert a.shape == (5,) and list(b) == ["b"]
     assert [node.name for node in program.graph.nodes if node.op == "placeholder"] == ["pair_0", "pair_1", "table_0"]
+
+
+class Shared(nn.Module):
+    """A layer under two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+        self.again, self.head = self.body, nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.head(self.again(self.body(x))) + 1
+
+
+def test_a_layer_under_two_names_has_its_parameters_afterwards():
+    model = Shared()
+    before = dict(model.named_parameters())
+    program = export(model, (rand(4, 3),))
+    assert dict(model.named_parameters()) == before
+    tede.testing.assert_close(program.module()(rand(4, 3)), model(rand(4, 3)))
+
+
+def test_nodes_say_in_which_modules_they_were_made():
+    graph = export(Shared(), (rand(4, 3),)).graph
+    stacks = {n.name: [path for path, _ in n.meta["nn_module_stack"].values()] for n in graph.nodes if n.op == "call_function"}
+    assert stacks["addmm"] == stacks["addmm_1"] == ["", "body", "body.0"] and stacks["relu"] == ["", "body", "body.1"]
+    assert stacks["addmm_2"] == ["", "head"] and stacks["add"] == [""]
+    kinds = next(n for n in graph.nodes if n.name == "relu").meta["nn_module_stack"]
+    assert list(kinds) == ["L__self__", "L__self__body", "L__self__body.1"] and kinds["L__self__body.1"][1].endswith("activation.ReLU")
+
+    class Fails(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Shared()
+
+        def forward(self, x):
+            try:
+                self.inner(x[:, :2])
+            except RuntimeError:
+                return x * 2
+    (node,) = [n for n in export(Fails(), (rand(4, 3),)).graph.nodes if n.name.startswith("mul")]
+    assert list(node.meta["nn_module_stack"]) == ["L__self__"]

@@ -98,7 +98,7 @@ def test_keyword_arguments_trace_module_and_extra_files(tmp_path):
     class Scaled(nn.Module):
         def forward(self, x, scale):
             return {"y": x * scale}
-    traced = tede.jit.trace(Scaled(), example_kwarg_inputs={"x": rand(3), "scale": rand(3)})
+    traced = tede.jit.trace(Scaled(), example_kwarg_inputs={"x": rand(3), "scale": rand(3)}, strict=False)
     assert tede.equal(traced(x=rand(3), scale=rand(3))["y"], rand(3) ** 2) and tede.equal(traced(rand(3), rand(3))["y"], rand(3) ** 2)
     assert tede.equal(tede.jit.trace_module(nn.ReLU(), {"forward": rand(3)})(rand(4)), rand(4).relu())
     with pytest.raises(NotImplementedError, match="only forward"):
@@ -126,3 +126,10 @@ def test_the_query_of_libraries():
     seen = []
     tede.jit.trace(lambda x: (seen.append(tede.jit.is_tracing()), x + 1)[1], rand(3), check_trace=False)
     assert seen and all(seen) and not tede.jit.is_tracing()
+
+
+@pytest.mark.parametrize("container", [lambda x: [x], lambda x: {"a": x}, lambda x: (x, {"a": x})])
+def test_lists_and_dicts_among_results_are_an_error_of_strict_traces(container):
+    with pytest.raises(RuntimeError, match="at the output of the tracer might cause the trace to be incorrect"):
+        tede.jit.trace(lambda x: container(x + 1), tede.ones(2))
+    assert tede.utils._pytree.tree_leaves(tede.jit.trace(lambda x: container(x + 1), tede.ones(2), strict=False)(tede.ones(2)))[0].tolist() == [2, 2]

@@ -246,3 +246,29 @@ def test_a_writer_writes_each_kind(tmp_path):
             writer.add_custom_scalars_marginchart(["a"])
     tags = [one(event[5], 1, 1).decode() for event in events(tmp_path)[1:]]
     assert tags == "scalar tensor histogram bins images audio curve raw mesh_VERTEX custom_scalars__config__ custom_scalars__config__".split()
+
+
+def test_a_graph_has_operators_in_boxes_of_modules(tmp_path, capsys):
+    class Net(tede.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = tede.nn.Sequential(tede.nn.Linear(3, 5), tede.nn.Dropout())
+
+        def forward(self, x):
+            return {"y": self.body(x).sum(-1)}
+    model = Net()
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_graph(model, tede.ones(2, 3), use_strict_trace=False)
+        with pytest.raises(RuntimeError, match="Encountering a dict"):
+            writer.add_graph(model, tede.ones(2, 3))
+        with pytest.raises(RuntimeError):
+            writer.add_graph(model, tede.ones(2, 4), use_strict_trace=False)
+    assert "No graph saved" in capsys.readouterr().out and model.training
+    _, graph, run = events(tmp_path)
+    nodes = {one(node, 1).decode(): (one(node, 2).decode(), [x.decode() for n, x in fields(node) if n == 3]) for n, node in fields(graph[4]) if n == 1}
+    assert nodes["Net/Sequential[body]/Linear[0]/addmm"] == (
+        "aten::addmm", ["Net/Sequential[body]/Linear[0]/bias/body_0_bias", "input/x", "Net/Sequential[body]/Linear[0]/t"])
+    assert nodes["output/output.1"] == ("IO Node", ["Net/sum_1"]) and nodes["Net/Sequential[body]/Linear[0]/bias/body_0_bias"][0] == "prim::GetAttr"
+    shapes = [one(entry, 2, 1, 7) for n, node in fields(graph[4]) if n == 1 and one(node, 1).endswith(b"/addmm")
+              for m, entry in fields(node) if m == 5 and one(entry, 1) == b"_output_shapes"]
+    assert [one(dim, 1) for _, dim in fields(shapes[0])] == [2, 5] and one(run[8], 1) == b"step1"

@@ -27,20 +27,20 @@ def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inpu
     """The function or module as the graph of operators that it calls on the example inputs: `graph`, `code`, `save`, and itself to be called.
 
     Sizes that the calls don't depend on stay open. A program that needs a value, in an `if` say, is refused with its line. check_trace: compare
-    results with the program's, and warn (TracerWarning) where they differ."""
+    results with the program's, and warn (TracerWarning) where they differ. strict: lists and dicts among the results are an error (RuntimeError)."""
     from tede._traced import trace
     if (example_inputs is None) == (example_kwarg_inputs is None):
         raise RuntimeError("example_inputs and example_kwarg_inputs: one of them is needed")
     args = example_inputs if _builtin_isinstance(example_inputs, (tuple, list)) else () if example_inputs is None else (example_inputs,)
     checks = None if check_inputs is None else [x if _builtin_isinstance(x, (tuple, list)) else (x,) for x in check_inputs]
-    return trace(func, tuple(args), dict(example_kwarg_inputs or {}), check_trace, check_tolerance, checks)
+    return trace(func, tuple(args), dict(example_kwarg_inputs or {}), check_trace, check_tolerance, checks, strict=strict)
 
 
-def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, **options):
+def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True, **options):
     """trace() of a module's forward, which is the only method that can be traced: inputs is {"forward": the example inputs}."""
     if list(inputs) != ["forward"]:
         raise NotImplementedError(f"torch.jit.trace_module: methods {list(inputs)}; only forward can be traced")
-    return trace(mod, inputs["forward"], check_trace=check_trace, check_tolerance=check_tolerance,
+    return trace(mod, inputs["forward"], check_trace=check_trace, check_tolerance=check_tolerance, strict=strict,
                  check_inputs=None if check_inputs is None else [x["forward"] for x in check_inputs])
 
 

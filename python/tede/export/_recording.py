@@ -15,10 +15,11 @@ import operator
 import tede
 from tede._program_line import raised_in
 from tede._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
-from tede.func import functional_call, functionalize
-from tede.fx.experimental.proxy_tensor import make_fx
+from tede.func import functionalize
+from tede.fx.experimental.proxy_tensor import make_fx, module_stack
 from tede.fx.node import Node
 from tede.nn import Module
+from tede.nn.utils.stateless import _reparametrize_module
 from tede.utils import _pytree as tree
 
 
@@ -56,7 +57,8 @@ class Recording:
             args, kwargs = tree.tree_unflatten(list(flat[len(names):]), self.in_spec)
             state = dict(zip(names, flat))
             state.update({alias: state[name] for alias, name in self.aliases.items()})
-            result = functional_call(self.module, state, args, kwargs, tie_weights=False)
+            with module_stack(self.module), _reparametrize_module(self.module, state, stack_weights=True):
+                result = self.module(*args, **kwargs)
             leaves, self.out_spec = tree.tree_flatten(result)
             return leaves
         try:

@@ -260,6 +260,8 @@ class _Source:
 
 
 class Graph:
+    new_meta = None                     # while something else is noted of each node that is made: what its meta begins with
+
     def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
         self._root = Node.__new__(Node)
         self._root.op, self._root.name, self._root._erased = "root_", "", False
@@ -288,6 +290,8 @@ class Graph:
         if name is None:
             name = self._target_to_str(target)
         node = Node(self, self._names.create_name(name), op, target, args, kwargs, type_expr)
+        if self.new_meta:
+            node.meta.update(self.new_meta)
         self._insert(node)
         return node
 

@@ -416,6 +416,34 @@ def _fake_input(mode, x, name):
     return x
 
 
+@contextlib.contextmanager
+def module_stack(root):
+    """Nodes that the present recorder makes within have meta["nn_module_stack"]: {key: (path, class)} of the modules below `root` whose calls go on,
+    the outermost first, with PyTorch's keys."""
+    graph, paths, outer = get_proxy_mode().graph, {module: path for path, module in root.named_modules()}, []
+
+    def entry(module, path):
+        return {f"L__self__{path}": (path, f"{type(module).__module__}.{type(module).__qualname__}")}
+
+    def begin(module, args):
+        if path := paths.get(module):
+            outer.append(graph.new_meta)
+            graph.new_meta = {"nn_module_stack": {**graph.new_meta["nn_module_stack"], **entry(module, path)}}
+
+    def end(module, args, result):
+        if paths.get(module):
+            graph.new_meta = outer.pop()
+    from tede.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+    handles = register_module_forward_pre_hook(begin), register_module_forward_hook(end, always_call=True)
+    graph.new_meta = {"nn_module_stack": entry(root, "")}
+    try:
+        yield
+    finally:
+        graph.new_meta = None
+        for handle in handles:
+            handle.remove()
+
+
 def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False,
             record_module_stack=False, _allow_fake_constant=False, _error_on_data_dependent_ops=True):
     """A function that runs f and gives the torch.fx.GraphModule of the operators that arrived below autograd.
@@ -423,7 +451,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
     Calls of what `decomposition_table` has are noted as the parts that it makes of them. ``tracing_mode="fake"`` runs on fake tensors of the
     arguments, so that nothing is computed, ``"symbolic"`` on such whose sizes are expressions, so that the graph holds for other sizes, too, where
     its `shape_env` has no condition against them. With `pre_dispatch` operators are noted as they are above autograd, so that composites are
-    themselves and the graph has gradients of its own. Nodes have meta["val"], a fake tensor, and meta["tensor_meta"]."""
+    themselves and the graph has gradients of its own. Nodes have meta["val"], a fake tensor, and meta["tensor_meta"]; with `record_module_stack`, where f
+    is a module's method, meta["nn_module_stack"]: the modules in whose calls they were made."""
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError('tracing_mode should be one of "real", "fake", "symbolic"')
 
@@ -446,7 +475,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
         noting.append(recorder.hold)
         try:
             above = _AboveAutograd(recorder) if pre_dispatch else contextlib.nullcontext()
-            with _pause(), mode, recorder, above:
+            root = getattr(f, "__self__", None) if record_module_stack else None
+            with _pause(), mode, recorder, above, module_stack(root) if isinstance(root, tede.nn.Module) else contextlib.nullcontext():
                 result = f(*tree.tree_unflatten(flat, in_spec))
             if pre_dispatch:
                 above.note_switch()

@@ -3,6 +3,8 @@
 A message is a list of (field number, value): ints are varints, floats doubles, `Float` single floats, strings and bytes and
 messages (bytes) are length-delimited, lists are packed: doubles, `Floats` single floats, `Ints` varints.
 """
+import functools
+import importlib
 import struct
 
 
@@ -49,6 +51,29 @@ def message(*fields):
                 value = value.encode()
             out += _varint(number << 3 | 2) + _varint(len(value)) + value
     return bytes(out)
+
+
+class Bytes:
+    """A message that can be written: what TensorBoard's class is to a writer."""
+
+    def __init__(self, data):
+        self._data = data
+
+    def SerializeToString(self):
+        return self._data
+
+
+@functools.cache
+def _reader(file, name):
+    try:
+        return getattr(importlib.import_module(f"tensorboard.compat.proto.{file}"), name).FromString
+    except ImportError:
+        return Bytes
+
+
+def of_class(file, name, data):
+    """A message as TensorBoard's class, where that is installed."""
+    return _reader(file, name)(data)
 
 
 def _table():

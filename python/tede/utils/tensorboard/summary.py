@@ -2,7 +2,6 @@
 
 Each is TensorBoard's message where that is installed, so that its fields can be read, else one that can only be written.
 """
-import functools
 import io
 import json
 import math
@@ -11,7 +10,7 @@ import wave
 
 import tede
 from tede.utils.tensorboard._convert_np import make_np
-from tede.utils.tensorboard._events import Float, Floats, Ints, message, png
+from tede.utils.tensorboard._events import Float, Floats, Ints, message, of_class, png
 from tede.utils.tensorboard._utils import _prepare_video, convert_to_HWC
 
 _HPARAMS, _SUCCESS = "hparams", 1
@@ -20,29 +19,9 @@ _FIELD = {_NUMBER: 2, _STRING: 3}       # which field of google.protobuf.Value h
 _MOST_THRESHOLDS = 127                  # more take two bytes, which the plugin's reader doesn't
 
 
-class _Bytes:
-    """A message that can be written: what TensorBoard's class is to a writer."""
-
-    def __init__(self, data):
-        self._data = data
-
-    def SerializeToString(self):
-        return self._data
-
-
-@functools.cache
-def _read():
-    """What makes a summary of its bytes."""
-    try:
-        from tensorboard.compat.proto.summary_pb2 import Summary
-    except ImportError:
-        return _Bytes
-    return Summary.FromString
-
-
 def _summary(*values):
     """The summary of some values, each a message."""
-    return _read()(message(*((1, value) for value in values)))
+    return of_class("summary_pb2", "Summary", message(*((1, value) for value in values)))
 
 
 def _value(tag, *fields, metadata=None):

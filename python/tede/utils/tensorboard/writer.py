@@ -9,6 +9,7 @@ from tede.utils.tensorboard import summary
 from tede.utils.tensorboard._convert_np import make_np
 from tede.utils.tensorboard._embedding import embedding_text, make_mat, make_sprite, make_tsv
 from tede.utils.tensorboard._events import message, record
+from tede.utils.tensorboard._pytorch_graph import graph
 from tede.utils.tensorboard._utils import figure_to_image
 
 _count = itertools.count()
@@ -60,6 +61,13 @@ class FileWriter:
         """A summary of any class that can be serialized; step 0 isn't stored, as nothing is that equals its default."""
         self._write(message((1, float(time.time() if walltime is None else walltime)), (2, int(global_step or 0)),
                             (5, summary.SerializeToString())))
+
+    def add_graph(self, graph_profile, walltime=None):
+        """A graph, and what is known of a run of it."""
+        graph, run = (x.SerializeToString() for x in graph_profile)
+        now = float(time.time() if walltime is None else walltime)
+        self._write(message((1, now), (4, graph)))
+        self._write(message((1, now), (8, message((1, "step1"), (2, run)))))
 
     def flush(self):
         self._flushed = time.time()
@@ -214,14 +222,13 @@ class SummaryWriter:
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
 
-    def _refuse(name):
-        def refuse(self, *args, **kwargs):
-            raise NotImplementedError(f"SummaryWriter.{name} isn't there")
-        refuse.__name__ = name
-        return refuse
+    def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
+        """A module's call on example inputs: its operators in boxes of modules, see jit.trace. use_strict_trace: lists and dicts among the results are an
+        error (RuntimeError)."""
+        self._get_file_writer().add_graph(graph(model, input_to_model, verbose, use_strict_trace))
 
-    add_graph, add_onnx_graph = _refuse("add_graph"), _refuse("add_onnx_graph")
-    del _refuse
+    def add_onnx_graph(self, prototxt):
+        raise NotImplementedError("SummaryWriter.add_onnx_graph isn't there")
 
     def flush(self):
         for writer in self.all_writers.values():
