@@ -59,7 +59,7 @@ def _undone(module):
 
 def _refuse_containers(spec):
     if spec.type in (list, dict):
-        kind, constant = (("list", "for `list`, use a `tuple` instead"), ("dict", "for `dict`, use a `NamedTuple` instead"))[spec.type is dict]
+        kind, constant = ("list", "for `list`, use a `tuple` instead") if spec.type is list else ("dict", "for `dict`, use a `NamedTuple` instead")
         raise RuntimeError(f"Encountering a {kind} at the output of the tracer might cause the trace to be incorrect, this is only valid if the container "
                            f"structure does not change based on the module's inputs. Consider using a constant container instead (e.g. {constant}). If you "
                            "absolutely need this and know the side effects, pass strict=False to trace() to allow this behavior.")

@@ -23,6 +23,18 @@ from tede.nn.utils.stateless import _reparametrize_module
 from tede.utils import _pytree as tree
 
 
+@contextlib.contextmanager
+def evaluating(module):
+    """Within it the module and those in it are not in training."""
+    before = [(m, m.training) for m in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for m, training in before:
+            m.training = training
+
+
 class FunctionModule(Module):
     """A function as a module."""
 

@@ -1,5 +1,4 @@
 """torch.onnx.export: the graph of a module's call, operator by operator as `onnx:` of the entries says, or as their formulas do."""
-import contextlib
 import functools
 import operator
 import os
@@ -8,7 +7,7 @@ import tede
 from tede._tags import Tag
 from tede._tracing import recording
 from tede.export._dims import varying_dims
-from tede.export._recording import FunctionModule, record
+from tede.export._recording import FunctionModule, evaluating, record
 from tede.fx.node import map_arg
 from tede.onnx import _formulas, _rules
 from tede.onnx._builder import Builder, Unsupported, Value
@@ -193,18 +192,6 @@ def _compiled(text):
     return compile(text, f"<onnx: {text}>", "eval")
 
 
-@contextlib.contextmanager
-def _evaluating(module):
-    """Within it the module and those in it are not in training."""
-    before = [(m, m.training) for m in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for m, training in before:
-            m.training = training
-
-
 def translate(recorded, opset=USUAL, input_names=None, output_names=None, output_dims=None, table=None, name="main_graph"):
     """A recording as an ONNXProgram."""
     onnx = _package()
@@ -310,11 +297,11 @@ def export(model, args=(), f=None, *, kwargs=None, export_params=True, verbose=N
             varying, outputs = _axes(module, args, kwargs, dynamic_axes, input_names)
         else:
             varying, _ = varying_dims(module, args, kwargs, dynamic_shapes)
-        with recording("onnx", "exporting"), _evaluating(module):
+        with recording("onnx", "exporting"), evaluating(module):
             recorded = record(module, args, kwargs, varying)
     program = translate(recorded, opset_version or USUAL, input_names, output_names, outputs, custom_translation_table)
     if verify:
-        with tede.no_grad(), _evaluating(module):
+        with tede.no_grad(), evaluating(module):
             expected = [x for x in tree.tree_leaves(module(*args, **kwargs)) if x is not None]
         for got, want in zip(program(*args, **kwargs), expected):
             tede.testing.assert_close(got, want, rtol=1e-3, atol=1e-4)

@@ -1,7 +1,6 @@
 """A module's call as TensorBoard's graph: the operators of its trace, in boxes of the modules that called them."""
-import contextlib
-
 import tede
+from tede.export._recording import evaluating
 from tede.utils.tensorboard._events import message, of_class
 
 _PRODUCER = 22          # the version of TensorFlow's graphs that the messages are of
@@ -26,20 +25,10 @@ def _shape(x):
     return list(x.shape) if isinstance(x, tede.Tensor) else None
 
 
-@contextlib.contextmanager
-def _evaluating(model):
-    training = model.training
-    model.train(False)
-    try:
-        yield
-    finally:
-        model.train(training)
-
-
 def graph(model, args, verbose=False, use_strict_trace=True):
     """(GraphDef, RunMetadata) of a module's trace on example inputs, in evaluation mode. RuntimeError: the call fails, or it gives lists or
     dicts and use_strict_trace."""
-    with _evaluating(model):
+    with evaluating(model):
         try:
             traced = tede.jit.trace(model, args, strict=use_strict_trace)
         except RuntimeError as error:

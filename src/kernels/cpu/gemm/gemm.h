@@ -154,12 +154,23 @@ static inline int64_t td_tile_group(int64_t n, int64_t k)       /* blocks */
     return n <= 64 ? 1 : blocks < 32 ? blocks : 32;
 }
 
-/* a's rows of a group and a part, and sums: of all columns if they wait for the next part; else of a group, or two blocks in turn. */
+/* Blocks of a group, if there are so many rows, and floats that a's rows of them have for a part. */
+static inline int64_t td_tile_blocks(int64_t m, int64_t n, int64_t k)
+{
+    const int64_t all = (m + TD_TILE_ROWS - 1) / TD_TILE_ROWS, group = td_tile_group(n, k);
+    return all < group ? all : group;
+}
+static inline int64_t td_tile_floats(int64_t m, int64_t n, int64_t k)
+{
+    const int64_t part = td_tile_part(n);
+    return td_tile_blocks(m, n, k) * (((k < part ? k : part) + 15) / 16 * TD_TILE_STEP);
+}
+
+/* Those, and sums: of all columns if they wait for the next part; else of a group, or two blocks in turn. */
 static inline size_t td_tiles_room(int64_t m, int64_t n, int64_t k)
 {
-    const int64_t all = (m + TD_TILE_ROWS - 1) / TD_TILE_ROWS, group = td_tile_group(n, k), blocks = all < group ? all : group;
-    const int64_t part = td_tile_part(n), steps = ((k < part ? k : part) + 15) / 16, sums = k > part ? blocks * ((n + 63) / 64 * 2) : blocks + 1;
-    return (size_t)(blocks * steps * TD_TILE_STEP + sums * TD_TILE_BLOCK) * 4;
+    const int64_t blocks = td_tile_blocks(m, n, k), sums = k > td_tile_part(n) ? blocks * ((n + 63) / 64 * 2) : blocks + 1;
+    return (size_t)(td_tile_floats(m, n, k) + sums * TD_TILE_BLOCK) * 4;
 }
 
 #endif

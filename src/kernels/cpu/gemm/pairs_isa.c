@@ -374,8 +374,7 @@ static void tile_group(tile_pass *t, int64_t at, int64_t first, int64_t rows, co
 static void tiles(const td_tile_product *p)
 {
     const int64_t step = td_gemm_depth(p->k, 4), group = td_tile_group(p->n, p->k) * TD_TILE_ROWS, part = td_tile_part(p->n);
-    const int64_t blocks = ((p->m < group ? p->m : group) + TD_TILE_ROWS - 1) / TD_TILE_ROWS;
-    float *a = p->room, *sums = a + blocks * (((p->k < part ? p->k : part) + 15) / 16 * TD_TILE_STEP);
+    float *a = p->room, *sums = a + td_tile_floats(p->m, p->n, p->k);
     for (int64_t i = 0; i < p->m; i += group) {
         const int64_t rows = p->m - i < group ? p->m - i : group;
         tile_pass t = {.p = p, .b = p->b};

@@ -16,9 +16,6 @@ enum {
     FEW = 4,                        /* rows for which tiles aren't worth it */
 };
 
-static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /* ---- weights */
 
 typedef struct packing {
@@ -34,7 +31,7 @@ static void pack_panels(void *context, int64_t first, int64_t last)
     for (int64_t at = first; at < last; at++) {
         int8_t *to = p->to + at * bytes;
         memset(to, 0, (size_t)bytes);
-        for (int64_t j = 0; j < least_of(PANEL, p->n - at * PANEL); j++)
+        for (int64_t j = 0; j < td_least_of(PANEL, p->n - at * PANEL); j++)
             for (int64_t c = 0; c < p->k; c++) {
                 const int64_t place = c / p->run * steps * STEP + c % p->run;
                 to[place / 4 * PANEL * 4 + 4 * j + place % 4] = p->from[(at * PANEL + j) * p->k + c];
@@ -43,7 +40,7 @@ static void pack_panels(void *context, int64_t first, int64_t last)
 }
 
 /* How many pixels' channels are multiplied at once, apart. */
-static int64_t pixels_of(int64_t channels) { return most_of(PANEL / most_of(channels, 1), 1); }
+static int64_t pixels_of(int64_t channels) { return td_most_of(PANEL / td_most_of(channels, 1), 1); }
 
 static void pack_apart(int64_t channels, int64_t taps, const int8_t *from, int8_t *to)
 {
@@ -109,10 +106,10 @@ static void store(const job *j, int64_t column, int64_t n, const int32_t *sums, 
 /* Rows of the result that lie `wide` apart in lines of which the first `across` are there; y counts rows from the first one. */
 static void multiply_rows(const job *j, const uint8_t *x, int64_t ldx, int64_t m, int64_t wide, int64_t across, int64_t y, int64_t panel, int32_t *sums)
 {
-    const int64_t column = panel * PANEL, n = least_of(PANEL, j->n - column);
+    const int64_t column = panel * PANEL, n = td_least_of(PANEL, j->n - column);
     const int8_t *weights = j->panels + panel * j->n_steps * TD_BYTES_STEP_OF_PANEL;
     for (int64_t i = 0; i < m; i += j->at_once) {
-        const int some = (int)least_of(j->at_once, m - i);
+        const int some = (int)td_least_of(j->at_once, m - i);
         j->dots(some, j->n_steps, j->steps, x + i * ldx, ldx, weights, sums);
         for (int r = 0; r < some; r++) {
             const int64_t line = (i + r) / wide, place = (i + r) % wide, at = (y + line * across + place) * j->n + column;
@@ -143,19 +140,19 @@ static void copy_band(const job *j, int64_t image, int64_t top, int64_t lines, u
 static void multiply_apart(const job *j, const uint8_t *room, int64_t lines, int64_t y, int64_t panel, int32_t *sums)
 {
     const windows *w = &j->w;
-    const int64_t column = panel * PANEL, n = least_of(PANEL, j->n - column), quads = j->n_steps / 4;
+    const int64_t column = panel * PANEL, n = td_least_of(PANEL, j->n - column), quads = j->n_steps / 4;
     for (int64_t h = 0; h < lines; h++)
         for (int64_t i = 0; i < w->to_width; i += j->pixels) {
             const uint8_t *x = room + (h * w->stride[0] * w->wide + i * w->stride[1]) * w->channels + column;
             j->of_apart(quads, j->steps, x, j->panels + panel * quads * TD_BYTES_QUAD, sums);
-            store(j, column, least_of(j->pixels, w->to_width - i) * n, sums, (y + h * w->to_width + i) * j->n + column);
+            store(j, column, td_least_of(j->pixels, w->to_width - i) * n, sums, (y + h * w->to_width + i) * j->n + column);
         }
 }
 
 static void multiply_band(const job *j, int64_t item, int64_t first, int64_t last, uint8_t *room, int32_t *sums)
 {
     const windows *w = &j->w;
-    const int64_t image = item / w->bands, top = item % w->bands * w->lines, lines = least_of(w->lines, w->to_height - top);
+    const int64_t image = item / w->bands, top = item % w->bands * w->lines, lines = td_least_of(w->lines, w->to_height - top);
     const int64_t y = (image * w->to_height + top) * w->to_width;
     copy_band(j, image, top, lines, room);
     for (int64_t p = first; p < last; p++) {
@@ -177,7 +174,7 @@ static void multiply_band(const job *j, int64_t item, int64_t first, int64_t las
 /* A block is read where it is if what is read beyond its rows is still the matrix. */
 static void multiply_block(const job *j, int64_t item, int64_t first, int64_t last, uint8_t *room, int32_t *sums)
 {
-    const int64_t at = item * j->block, m = least_of(j->block, j->m - at), ldx = j->n_steps * STEP;
+    const int64_t at = item * j->block, m = td_least_of(j->block, j->m - at), ldx = j->n_steps * STEP;
     const uint8_t *x = j->x + at * j->k;
     const int64_t reached = (m + j->at_once - 1) / j->at_once * j->at_once;
     const bool inside = !j->copied && (at + reached) * j->k <= j->m * j->k;
@@ -222,7 +219,7 @@ static bool make_steps(job *j, int64_t run, const int64_t *taps, const int64_t *
     for (int64_t a = 0; a < taps[0]; a++)
         for (int64_t b = 0; b < taps[1]; b++)
             for (int64_t i = 0; i < each; i++)
-                *step++ = (td_bytes_step){a * apart[0] + b * apart[1] + i * STEP, (int)(least_of(STEP, run - i * STEP) + 3) / 4};
+                *step++ = (td_bytes_step){a * apart[0] + b * apart[1] + i * STEP, (int)(td_least_of(STEP, run - i * STEP) + 3) / 4};
     return true;
 }
 
@@ -252,7 +249,7 @@ static bool plan_windows(job *j, td_tensor *x, td_tensor *y, const int64_t *wind
     }
     w->wide = w->width + 2 * w->padding[1];
     const int64_t line = w->wide * w->channels, more = (w->kernel[0] - 1) * w->dilation[0];
-    w->lines = least_of(w->to_height, most_of(1, (ROOM / most_of(line, 1) - more) / w->stride[0]));
+    w->lines = td_least_of(w->to_height, td_most_of(1, (ROOM / td_most_of(line, 1) - more) / w->stride[0]));
     w->bands = (w->to_height + w->lines - 1) / w->lines;
     j->items = x->sizes[0] * w->bands;
     /* behind the last row are those that tiles read as well, and the rest of their steps */
@@ -269,10 +266,10 @@ static bool plan_rows(job *j)
     j->copied = j->k % (j->at_once == TD_BYTES_TILES ? STEP : 4);
     if (!make_steps(j, j->k, (int64_t[]){1, 1}, (int64_t[]){0, 0}))
         return false;
-    const int64_t fit = ROOM / most_of(j->n_steps * STEP, 1) / TD_BYTES_TILES * TD_BYTES_TILES;
-    j->block = least_of(BLOCK, most_of(TD_BYTES_TILES, fit));
+    const int64_t fit = ROOM / td_most_of(j->n_steps * STEP, 1) / TD_BYTES_TILES * TD_BYTES_TILES;
+    j->block = td_least_of(BLOCK, td_most_of(TD_BYTES_TILES, fit));
     j->items = (j->m + j->block - 1) / j->block;
-    j->room = (size_t)(least_of((j->m + TD_BYTES_TILES - 1) / TD_BYTES_TILES * TD_BYTES_TILES, j->block) * j->n_steps * STEP + STEP);
+    j->room = (size_t)(td_least_of((j->m + TD_BYTES_TILES - 1) / TD_BYTES_TILES * TD_BYTES_TILES, j->block) * j->n_steps * STEP + STEP);
     return true;
 }
 
@@ -307,7 +304,7 @@ int td_cpu__bytes_product(td_tensor *x, td_tensor *panels, int64_t columns, td_t
     if (j.of_windows ? plan_windows(&j, x, to, window) : plan_rows(&j)) {
         const int64_t count = (j.n + PANEL - 1) / PANEL, threads = td_num_threads();
         if (j.items < 2 * threads)              /* few rows: the panels are shared out, too */
-            j.chunks = least_of(count, (2 * threads + j.items - 1) / j.items);
+            j.chunks = td_least_of(count, (2 * threads + j.items - 1) / j.items);
         const int64_t work = j.m / j.items * j.n_steps * STEP * ((j.n + j.chunks - 1) / j.chunks), grain = 1 << (tiles ? 21 : 18);
         td_parallel_for(0, j.items * j.chunks, work > grain ? 1 : grain / (work + 1) + 1, some_items, &j);
         td_mem_free(j.steps, sizeof *j.steps * (size_t)(j.n_steps + 1));

@@ -23,6 +23,9 @@ enum {
     TD_BYTES_TILES = 32,                                /* rows that `tiles` multiplies at once; it reads 16 or all of them, and their steps whole */
 };
 
+static inline int64_t td_least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t td_most_of(int64_t a, int64_t b) { return a > b ? a : b; }
+
 /* The steps of a row: where they begin, counted from the row's first byte, and how many times four bytes they have. */
 typedef struct td_bytes_step {
     int64_t offset;

@@ -16,9 +16,6 @@ enum {
     FEW = 4,                        /* rows for which tiles aren't worth it */
 };
 
-static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
-
 typedef struct job {
     const int8_t  *x, *w;
     int64_t        m, n, k, ldx, row, column;       /* strides of w; ldx: of the copy */
@@ -47,8 +44,8 @@ static void copy_rows(void *context, int64_t first, int64_t last)
 static void multiply_rows(const job *j, int64_t i, int64_t p, const int8_t *panel, const int32_t *less)
 {
     _Alignas(64) int32_t sums[TD_BYTES_TILES * PANEL];
-    const int64_t columns = least_of(PANEL, j->n - p * PANEL);
-    const int rows = (int)least_of(j->at_once, j->m - i);
+    const int64_t columns = td_least_of(PANEL, j->n - p * PANEL);
+    const int rows = (int)td_least_of(j->at_once, j->m - i);
     (j->at_once == TD_BYTES_TILES ? j->f->tiles : j->f->dots_bytes)(rows, j->steps, j->step, j->copy + i * j->ldx, j->ldx, panel, sums);
     for (int r = 0; r < rows; r++) {
         int32_t *y = j->y + (i + r) * j->n + p * PANEL;
@@ -64,7 +61,7 @@ static void multiply_panels(const job *j, int64_t first, int64_t last, int8_t *p
     const int64_t bytes = j->steps * TD_BYTES_STEP_OF_PANEL;
     for (int64_t p = first; p < last; p++) {
         const int8_t *from = j->w + p * PANEL * j->column;
-        const int64_t columns = least_of(PANEL, j->n - p * PANEL);
+        const int64_t columns = td_least_of(PANEL, j->n - p * PANEL);
         int8_t *to = packed + (p - first) * bytes;
         if (j->row == 1)
             j->f->pack_columns(columns, j->k, from, j->column, to, less[p - first]);
@@ -75,7 +72,7 @@ static void multiply_panels(const job *j, int64_t first, int64_t last, int8_t *p
     }
     for (int64_t top = 0; top < j->m; top += j->block)
         for (int64_t p = first; p < last; p++)
-            for (int64_t i = top; i < least_of(j->m, top + j->block); i += j->at_once)
+            for (int64_t i = top; i < td_least_of(j->m, top + j->block); i += j->at_once)
                 multiply_rows(j, i, p, packed + (p - first) * bytes, less[p - first]);
 }
 
@@ -92,7 +89,7 @@ static void some_panels(void *context, int64_t first, int64_t last)
     if (j->at_once == TD_BYTES_TILES)
         j->f->begin_tiles();
     for (int64_t at = first; at < last; at++)
-        multiply_panels(j, at * j->panels, least_of(all, (at + 1) * j->panels), packed);
+        multiply_panels(j, at * j->panels, td_least_of(all, (at + 1) * j->panels), packed);
     if (j->at_once == TD_BYTES_TILES)
         j->f->end_tiles();
     td_mem_free(packed, bytes);
@@ -103,9 +100,9 @@ static int multiply(job *j)
 {
     const int64_t count = (j->n + PANEL - 1) / PANEL, threads = td_num_threads();
     const int64_t rows = (j->m + j->at_once - 1) / j->at_once * j->at_once;
-    j->steps = most_of(1, (j->k + STEP - 1) / STEP), j->ldx = j->steps * STEP;
-    j->panels = most_of(1, least_of(ROOM / (j->steps * TD_BYTES_STEP_OF_PANEL), (count + threads - 1) / threads));
-    j->block = most_of(j->at_once, ROWS_ROOM / j->ldx / j->at_once * j->at_once);
+    j->steps = td_most_of(1, (j->k + STEP - 1) / STEP), j->ldx = j->steps * STEP;
+    j->panels = td_most_of(1, td_least_of(ROOM / (j->steps * TD_BYTES_STEP_OF_PANEL), (count + threads - 1) / threads));
+    j->block = td_most_of(j->at_once, ROWS_ROOM / j->ldx / j->at_once * j->at_once);
     const size_t bytes = (size_t)(rows * j->ldx), more = sizeof *j->step * (size_t)j->steps;
     j->copy = td_mem_alloc(bytes), j->step = td_mem_alloc(more);
     j->failed = !j->copy || !j->step;

@@ -8,8 +8,21 @@ from tede.utils.data.datapipes.utils.common import _check_unpickable_fn
 __all__ = ["BatcherIterDataPipe", "GrouperIterDataPipe", "UnBatcherIterDataPipe"]
 
 
+class Batching:
+    """How many items make a list, and how many lists there are: for pipes of iterables and of maps."""
+
+    def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
+        if batch_size <= 0:
+            raise AssertionError("Batch size is required to be larger than 0!")
+        super().__init__()
+        self.datapipe, self.batch_size, self.drop_last, self.wrapper_class = datapipe, batch_size, drop_last, wrapper_class
+
+    def __len__(self):
+        return (self._length_of(self.datapipe)[0] + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
+
+
 @functional_datapipe("batch")
-class BatcherIterDataPipe(IterDataPipe):
+class BatcherIterDataPipe(Batching, IterDataPipe):
     """Lists of `batch_size` items; the last may be shorter unless `drop_last`.
 
     Args:
@@ -23,12 +36,6 @@ class BatcherIterDataPipe(IterDataPipe):
         [[0, 1], [2]]
     """
 
-    def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        super().__init__()
-        self.datapipe, self.batch_size, self.drop_last, self.wrapper_class = datapipe, batch_size, drop_last, wrapper_class
-
     def __iter__(self):
         batch = []
         for item in self.datapipe:
@@ -38,9 +45,6 @@ class BatcherIterDataPipe(IterDataPipe):
                 batch = []
         if batch and not self.drop_last:
             yield self.wrapper_class(batch)
-
-    def __len__(self):
-        return (self._length_of(self.datapipe)[0] + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
 
 
 @functional_datapipe("unbatch")

@@ -3,8 +3,9 @@ import copy
 import warnings
 
 from tede.utils.data.datapipes._decorator import functional_datapipe
-from tede.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe
+from tede.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 from tede.utils.data.datapipes.iter.combinatorics import Shuffling, new_seed
+from tede.utils.data.datapipes.iter.grouping import Batching
 from tede.utils.data.datapipes.utils.common import _check_unpickable_fn
 
 __all__ = ["BatcherMapDataPipe", "ConcaterMapDataPipe", "MapperMapDataPipe", "SequenceWrapperMapDataPipe", "ShufflerIterDataPipe",
@@ -168,7 +169,7 @@ class ZipperMapDataPipe(MapDataPipe):
 
 
 @functional_datapipe("batch")
-class BatcherMapDataPipe(MapDataPipe):
+class BatcherMapDataPipe(Batching, MapDataPipe):
     """Lists of `batch_size` neighbours.
 
     Args:
@@ -182,12 +183,6 @@ class BatcherMapDataPipe(MapDataPipe):
         [[0, 1], [2]]
     """
 
-    def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        super().__init__()
-        self.datapipe, self.batch_size, self.drop_last, self.wrapper_class = datapipe, batch_size, drop_last, wrapper_class
-
     def __getitem__(self, index):
         batch = []
         try:
@@ -197,6 +192,3 @@ class BatcherMapDataPipe(MapDataPipe):
             if self.drop_last or not batch:
                 raise IndexError(f"Index {index} is out of bound.") from error
         return self.wrapper_class(batch)
-
-    def __len__(self):
-        return (self._length_of(self.datapipe)[0] + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
