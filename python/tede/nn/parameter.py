@@ -17,9 +17,18 @@ class _BufferMeta(type):
 
 
 class Buffer(metaclass=_BufferMeta):
-    """A tensor that a module registers as a buffer when it is assigned to an attribute.
+    """A tensor that a module registers as a buffer when it is assigned to an attribute: it is saved and moved with the
+    module, and not trained.
 
-    `persistent` says whether the buffer belongs to the module's `state_dict`. The result is a plain tensor with a mark.
+        data: the tensor; None is an empty one.
+        persistent: whether it belongs to `state_dict()`.
+
+    The result is a plain tensor with a mark, which shares `data`'s memory.
+
+    >>> layer = nn.Module()
+    >>> layer.mean = nn.Buffer(tede.zeros(3))
+    >>> list(layer.state_dict())
+    ['mean']
     """
 
     def __new__(cls, data=None, *, persistent=True):
@@ -32,7 +41,9 @@ class Buffer(metaclass=_BufferMeta):
 
 
 class UninitializedTensorMixin:
-    """A tensor that knows its dtype and device, but not yet its shape."""
+    """A tensor that knows its dtype and device, but not yet its shape. Only moving and converting it is allowed before
+    `materialize`; everything else is a ValueError.
+    """
 
     # What may be done before: moving and converting, as a module does with all that it holds.
     _allowed_methods = frozenset((

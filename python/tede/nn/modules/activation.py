@@ -5,6 +5,7 @@ from .. import functional as F
 from .._native import N, T
 from ..parameter import Parameter
 from .module import Module
+from ..._docs import completed
 
 __all__ = ["Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish", "Hardswish",
            "ELU", "CELU", "SELU", "GLU", "GELU", "Hardshrink", "LeakyReLU", "LogSigmoid", "Softplus", "Softshrink",
@@ -16,7 +17,16 @@ def _inplace(inplace, comma=", "):
 
 
 class Threshold(Module):
-    """``x`` where it is above `threshold`, elsewhere `value`."""
+    """``x`` where ``x > threshold``, elsewhere `value`.
+
+        threshold, value: the two numbers.
+        inplace: overwrite the input instead of making a tensor.
+
+    Any shape; the output has the same.
+
+    >>> nn.Threshold(1, 20)(tede.tensor([0.5, 1, 3]))
+    tensor([20., 20.,  3.])
+    """
 
     __constants__ = ["threshold", "value", "inplace"]
     threshold: float
@@ -48,7 +58,15 @@ class _InplaceOnly(Module):
 
 
 class ReLU(_InplaceOnly):
-    """``max(0, x)``."""
+    """``max(0, x)`` of each element.
+
+        inplace: overwrite the input. Its old values are gone then, for other readers and for their gradients.
+
+    Any shape; the output has the same. The gradient is 1 above zero, else 0.
+
+    >>> nn.ReLU()(tede.tensor([-1., 0, 2]))
+    tensor([0., 0., 2.])
+    """
 
     inplace: bool
 
@@ -57,7 +75,16 @@ class ReLU(_InplaceOnly):
 
 
 class SiLU(_InplaceOnly):
-    """``x * sigmoid(x)``."""
+    """``x * sigmoid(x)`` of each element, also called swish (Elfwing, Uchibe and Doya, 2017, "Sigmoid-Weighted Linear
+    Units for Neural Network Function Approximation in Reinforcement Learning").
+
+        inplace: overwrite the input.
+
+    Any shape; the output has the same.
+
+    >>> nn.SiLU()(tede.tensor([-1., 0, 2]))
+    tensor([-0.2689,  0.0000,  1.7616])
+    """
 
     inplace: bool
 
@@ -66,7 +93,16 @@ class SiLU(_InplaceOnly):
 
 
 class Mish(_InplaceOnly):
-    """``x * tanh(softplus(x))``."""
+    """``x * tanh(softplus(x))`` of each element (Misra, 2019, "Mish: A Self Regularized Non-Monotonic Activation
+    Function").
+
+        inplace: overwrite the input.
+
+    Any shape; the output has the same.
+
+    >>> nn.Mish()(tede.tensor([-1., 0, 2]))
+    tensor([-0.3034,  0.0000,  1.9440])
+    """
 
     inplace: bool
 
@@ -75,7 +111,17 @@ class Mish(_InplaceOnly):
 
 
 class SELU(_InplaceOnly):
-    """Scaled `ELU` whose outputs keep mean zero and variance one."""
+    """``scale * (x if x > 0 else alpha * (exp(x) - 1))`` of each element, with scale 1.0507 and alpha 1.6733, so that
+    outputs of layers drift to mean 0 and variance 1 (Klambauer et al., 2017, "Self-Normalizing Neural Networks").
+
+        inplace: overwrite the input.
+
+    Weights should begin with `init.kaiming_normal_(w, nonlinearity="linear")`, and dropout be `AlphaDropout`. Any
+    shape; the output has the same.
+
+    >>> nn.SELU()(tede.tensor([-1., 0, 1]))
+    tensor([-1.1113,  0.0000,  1.0507])
+    """
 
     inplace: bool
 
@@ -84,7 +130,15 @@ class SELU(_InplaceOnly):
 
 
 class Hardsigmoid(_InplaceOnly):
-    """``x / 6 + 1/2`` held between 0 and 1."""
+    """``x / 6 + 1/2`` held between 0 and 1: a sigmoid of straight lines.
+
+        inplace: overwrite the input.
+
+    Any shape; the output has the same.
+
+    >>> nn.Hardsigmoid()(tede.tensor([-4., 0, 1.5]))
+    tensor([0.0000, 0.5000, 0.7500])
+    """
 
     inplace: bool
 
@@ -96,7 +150,15 @@ class Hardsigmoid(_InplaceOnly):
 
 
 class Hardswish(_InplaceOnly):
-    """``x * hardsigmoid(x)``."""
+    """``x * hardsigmoid(x)`` of each element (Howard et al., 2019, "Searching for MobileNetV3").
+
+        inplace: overwrite the input.
+
+    Any shape; the output has the same.
+
+    >>> nn.Hardswish()(tede.tensor([-4., 1, 4]))
+    tensor([-0.0000, 0.6667, 4.0000])
+    """
 
     inplace: bool
 
@@ -108,7 +170,18 @@ class Hardswish(_InplaceOnly):
 
 
 class RReLU(Module):
-    """`LeakyReLU` with random slopes while training."""
+    """``x`` above zero, ``a * x`` below: while training `a` is drawn for each element uniformly from `lower` to
+    `upper`, in evaluation it is their mean (Xu et al., 2015, "Empirical Evaluation of Rectified Activations in
+    Convolutional Network").
+
+        lower, upper: the range of slopes.
+        inplace: overwrite the input.
+
+    Any shape; the output has the same.
+
+    >>> nn.RReLU(0.1, 0.3).eval()(tede.tensor([-1., 2]))
+    tensor([-0.2000,  2.0000])
+    """
 
     __constants__ = ["lower", "upper", "inplace"]
     lower: float
@@ -127,7 +200,17 @@ class RReLU(Module):
 
 
 class Hardtanh(Module):
-    """``x`` held between `min_val` and `max_val`."""
+    """``x`` held between `min_val` and `max_val`.
+
+        min_val, max_val: the bounds; an AssertionError if they aren't in order.
+        inplace: overwrite the input.
+        min_value, max_value: older names of the bounds; they warn.
+
+    Any shape; the output has the same.
+
+    >>> nn.Hardtanh(-2, 2)(tede.tensor([-3., 0.5, 3]))
+    tensor([-2.0000,  0.5000,  2.0000])
+    """
 
     __constants__ = ["min_val", "max_val", "inplace"]
     min_val: float
@@ -154,7 +237,15 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """``min(max(0, x), 6)``."""
+    """``min(max(0, x), 6)`` of each element.
+
+        inplace: overwrite the input.
+
+    Any shape; the output has the same.
+
+    >>> nn.ReLU6()(tede.tensor([-1., 3, 8]))
+    tensor([0., 3., 6.])
+    """
 
     def __init__(self, inplace=False):
         super().__init__(0.0, 6.0, inplace)
@@ -164,14 +255,27 @@ class ReLU6(Hardtanh):
 
 
 class Sigmoid(Module):
-    """``1 / (1 + exp(-x))``."""
+    """``1 / (1 + exp(-x))`` of each element: between 0 and 1.
+
+    Any shape; the output has the same. For a loss of probabilities keep the logits and use `BCEWithLogitsLoss`, which
+    doesn't lose digits.
+
+    >>> nn.Sigmoid()(tede.tensor([-1., 0, 1]))
+    tensor([0.2689, 0.5000, 0.7311])
+    """
 
     def forward(self, input):
         return N.sigmoid(input)
 
 
 class Tanh(Module):
-    """The hyperbolic tangent."""
+    """``(exp(x) - exp(-x)) / (exp(x) + exp(-x))`` of each element: between -1 and 1.
+
+    Any shape; the output has the same.
+
+    >>> nn.Tanh()(tede.tensor([-1., 0, 1]))
+    tensor([-0.7616,  0.0000,  0.7616])
+    """
 
     def forward(self, input):
         return N.tanh(input)
@@ -189,7 +293,17 @@ class _AlphaActivation(Module):
 
 
 class ELU(_AlphaActivation):
-    """``x`` above zero, ``alpha * (exp(x) - 1)`` below."""
+    """``x`` above zero, ``alpha * (exp(x) - 1)`` below (Clevert et al., 2015, "Fast and Accurate Deep Network Learning
+    by Exponential Linear Units").
+
+        alpha: minus what very negative inputs become.
+        inplace: overwrite the input.
+
+    Any shape; the output has the same.
+
+    >>> nn.ELU()(tede.tensor([-1., 0, 2]))
+    tensor([-0.6321,  0.0000,  2.0000])
+    """
 
     alpha: float
     inplace: bool
@@ -199,7 +313,17 @@ class ELU(_AlphaActivation):
 
 
 class CELU(_AlphaActivation):
-    """`ELU` with a continuous slope."""
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``: `ELU` whose slope at zero is 1 for every alpha (Barron,
+    2017, "Continuously Differentiable Exponential Linear Units").
+
+        alpha: minus what very negative inputs become; not 0.
+        inplace: overwrite the input.
+
+    Any shape; the output has the same.
+
+    >>> nn.CELU(2.0)(tede.tensor([-1., 0, 2]))
+    tensor([-0.7869,  0.0000,  2.0000])
+    """
 
     alpha: float
     inplace: bool
@@ -209,7 +333,16 @@ class CELU(_AlphaActivation):
 
 
 class GLU(Module):
-    """The first half along `dim` times the sigmoid of the second."""
+    """``a * sigmoid(b)``, where a and b are the halves of the input along `dim` (Dauphin et al., 2016, "Language
+    Modeling with Gated Convolutional Networks").
+
+        dim: the dimension that is halved.
+
+    Shape: (..., 2 * M, ...) -> (..., M, ...); a RuntimeError if the size is odd.
+
+    >>> nn.GLU()(tede.tensor([1., 2, 0, 0]))
+    tensor([0.5000, 1.0000])
+    """
 
     __constants__ = ["dim"]
     dim: int
@@ -226,7 +359,16 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """``x`` times the normal distribution's share below x; `approximate` is "none" or "tanh"."""
+    """``x * P(X < x)`` for a standard normal X (Hendrycks and Gimpel, 2016, "Gaussian Error Linear Units").
+
+        approximate: "none" computes ``x / 2 * (1 + erf(x / sqrt(2)))``; "tanh", which BERT and GPT-2 were trained with,
+            ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
+
+    Any shape; the output has the same.
+
+    >>> nn.GELU()(tede.tensor([-1., 0, 1]))
+    tensor([-0.1587,  0.0000,  0.8413])
+    """
 
     __constants__ = ["approximate"]
     approximate: str
@@ -254,7 +396,15 @@ class _Shrink(Module):
 
 
 class Hardshrink(_Shrink):
-    """Zero between ``-lambd`` and ``lambd``, ``x`` elsewhere."""
+    """``x`` where ``|x| > lambd``, elsewhere 0.
+
+        lambd: half the width of the gap.
+
+    Any shape; the output has the same.
+
+    >>> nn.Hardshrink(1.0)(tede.tensor([-2., 0.5, 3]))
+    tensor([-2.,  0.,  3.])
+    """
 
     lambd: float
 
@@ -263,7 +413,15 @@ class Hardshrink(_Shrink):
 
 
 class Softshrink(_Shrink):
-    """``x`` moved towards zero by `lambd`, no further than zero."""
+    """``x`` moved towards zero by `lambd`, no further than zero: ``sign(x) * max(|x| - lambd, 0)``.
+
+        lambd: how far; at least 0.
+
+    Any shape; the output has the same.
+
+    >>> nn.Softshrink(1.0)(tede.tensor([-2., 0.5, 3]))
+    tensor([-1.,  0.,  2.])
+    """
 
     lambd: float
 
@@ -272,7 +430,16 @@ class Softshrink(_Shrink):
 
 
 class LeakyReLU(Module):
-    """``x`` above zero, ``negative_slope * x`` below."""
+    """``x`` above zero, ``negative_slope * x`` below.
+
+        negative_slope: the slope below zero.
+        inplace: overwrite the input; not with a negative slope where gradients are wanted in PyTorch, here with any.
+
+    Any shape; the output has the same.
+
+    >>> nn.LeakyReLU(0.1)(tede.tensor([-1., 0, 2]))
+    tensor([-0.1000,  0.0000,  2.0000])
+    """
 
     __constants__ = ["inplace", "negative_slope"]
     inplace: bool
@@ -290,14 +457,29 @@ class LeakyReLU(Module):
 
 
 class LogSigmoid(Module):
-    """``log(sigmoid(x))``, without its overflow."""
+    """``log(1 / (1 + exp(-x)))`` of each element, without overflow for large ``|x|``.
+
+    Any shape; the output has the same.
+
+    >>> nn.LogSigmoid()(tede.tensor([-100., 0, 100]))
+    tensor([-1.0000e+02, -6.9315e-01, -3.7835e-44])
+    """
 
     def forward(self, input):
         return F.logsigmoid(input)
 
 
 class Softplus(Module):
-    """``log(1 + exp(beta * x)) / beta``; `x` itself where ``beta * x`` is above `threshold`."""
+    """``log(1 + exp(beta * x)) / beta``: a smooth `ReLU`; `x` itself where ``beta * x > threshold``.
+
+        beta: how sharply it bends.
+        threshold: from where on the difference from x isn't computed.
+
+    Any shape; the output has the same.
+
+    >>> nn.Softplus()(tede.tensor([-1., 0, 30]))
+    tensor([ 0.3133,  0.6931, 30.0000])
+    """
 
     __constants__ = ["beta", "threshold"]
     beta: float
@@ -314,8 +496,22 @@ class Softplus(Module):
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
+@completed
 class PReLU(Module):
-    """`LeakyReLU` whose slope is learned: one, or one per channel."""
+    """``x`` above zero, ``weight * x`` below, with a weight that is learned (He et al., 2015, "Delving Deep into
+    Rectifiers").
+
+        num_parameters: 1, or the number of channels for a slope each.
+        init: what the slopes begin with.
+        <factory>
+
+    Shape: (N, C, ...) -> the same; channels are dimension 1. `weight` has the shape (num_parameters,). A RuntimeError
+    if that is neither 1 nor the number of channels. Weight decay would pull the slopes to zero, which isn't what is
+    meant.
+
+    >>> nn.PReLU()(tede.tensor([-1., 2]))
+    tensor([-0.2500,  2.0000], grad_fn=<PreluKernelBackward0>)
+    """
 
     __constants__ = ["num_parameters"]
     num_parameters: int
@@ -339,14 +535,26 @@ class PReLU(Module):
 
 
 class Softsign(Module):
-    """``x / (1 + |x|)``."""
+    """``x / (1 + |x|)`` of each element: between -1 and 1, slower to saturate than `Tanh`.
+
+    Any shape; the output has the same.
+
+    >>> nn.Softsign()(tede.tensor([-1., 0, 3]))
+    tensor([-0.5000,  0.0000,  0.7500])
+    """
 
     def forward(self, input):
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
-    """``x - tanh(x)``."""
+    """``x - tanh(x)`` of each element.
+
+    Any shape; the output has the same.
+
+    >>> nn.Tanhshrink()(tede.tensor([-1., 0, 2]))
+    tensor([-0.2384,  0.0000,  1.0360])
+    """
 
     def forward(self, input):
         return F.tanhshrink(input)
@@ -368,7 +576,15 @@ class _AlongDim(Module):
 
 
 class Softmin(_AlongDim):
-    """`Softmax` of ``-x``."""
+    """``exp(-x[i]) / sum over j of exp(-x[j])`` along `dim`: `Softmax` of ``-x``.
+
+        dim: the dimension whose elements sum to 1. None chooses one by the number of dimensions, and warns.
+
+    Any shape; the output has the same.
+
+    >>> nn.Softmin(dim=0)(tede.tensor([1., 2, 3]))
+    tensor([0.6652, 0.2447, 0.0900])
+    """
 
     dim: int | None
 
@@ -377,7 +593,16 @@ class Softmin(_AlongDim):
 
 
 class Softmax(_AlongDim):
-    """``exp(x) / sum(exp(x))`` along `dim`."""
+    """``exp(x[i]) / sum over j of exp(x[j])`` along `dim`: positive numbers that sum to 1.
+
+        dim: the dimension whose elements sum to 1. None chooses one by the number of dimensions, and warns.
+
+    Any shape; the output has the same. Not for the input of `CrossEntropyLoss` (which takes logits) or `NLLLoss` (which
+    takes `LogSoftmax`).
+
+    >>> nn.Softmax(dim=0)(tede.tensor([1., 2, 3]))
+    tensor([0.0900, 0.2447, 0.6652])
+    """
 
     dim: int | None
 
@@ -386,7 +611,15 @@ class Softmax(_AlongDim):
 
 
 class LogSoftmax(_AlongDim):
-    """The logarithm of `Softmax`."""
+    """``x[i] - log(sum over j of exp(x[j]))`` along `dim`: the logarithm of `Softmax`, computed without its overflow.
+
+        dim: the dimension whose exponentials sum to 1. None chooses one by the number of dimensions, and warns.
+
+    Any shape; the output has the same.
+
+    >>> nn.LogSoftmax(dim=0)(tede.tensor([1., 2, 3]))
+    tensor([-2.4076, -1.4076, -0.4076])
+    """
 
     dim: int | None
 
@@ -394,8 +627,17 @@ class LogSoftmax(_AlongDim):
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
+@completed
 class Softmax2d(Module):
-    """`Softmax` over the channels of an image."""
+    """`Softmax` over the channels at every position of an image.
+
+    Shape: (N, C, H, W) or (C, H, W), the output has the same; ValueError for others.
+
+    >>> nn.Softmax2d()(tede.zeros(1, 2, 1, 3))
+    tensor([[[[0.5000, 0.5000, 0.5000]],
+    <BLANKLINE>
+             [[0.5000, 0.5000, 0.5000]]]])
+    """
 
     def forward(self, input):
         if input.dim() not in (3, 4):

@@ -6,14 +6,34 @@ from .._native import T
 from .container import ModuleList, Sequential
 from .linear import Linear
 from .module import Module
+from ..._docs import completed
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
 _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
+@completed
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Frequent classes in the head, the others in tails of falling width; classes are sorted by frequency."""
+    """Softmax over very many classes in little time (Grave et al., 2017, "Efficient softmax approximation for GPUs"):
+    frequent classes are in the head, the others in clusters of fewer features, which are computed for the rows that
+    need them.
+
+        in_features: features of the input.
+        n_classes: how many; number 0 must be the most frequent one.
+        cutoffs: where clusters begin, ascending from 1 to n_classes - 1 (ValueError).
+        div_value: by how much the features of each cluster are fewer than of the one before.
+        head_bias: whether the head has a bias.
+        <factory>
+
+    Called as (input (N, in_features), target (N)) -> a pair: `output` (N), the log-probability of each target, and
+    `loss`, minus their mean. Targets out of range are a RuntimeError.
+
+    >>> softmax = nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs=[4, 10])
+    >>> result = softmax(tede.randn(3, 8), tede.tensor([0, 5, 19]))
+    >>> result.output.shape, result.loss.shape
+    (tede.Size([3]), tede.Size([]))
+    """
 
     in_features: int
     n_classes: int
@@ -88,11 +108,20 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return T.cat(parts, 1)
 
     def log_prob(self, input):
-        """Log-probabilities of all classes."""
+        """Log-probabilities of all classes: (N, in_features) -> (N, n_classes).
+
+        >>> nn.AdaptiveLogSoftmaxWithLoss(8, 20, [4, 10]).log_prob(tede.randn(3, 8)).exp().sum(1)
+        tensor([1.0000, 1.0000, 1.0000], grad_fn=<SumBackward0>)
+        """
         return self._full_log_prob(input, self.head(input))
 
     def predict(self, input):
-        """The likeliest class of each row; tails are computed only where the head points to one."""
+        """The likeliest class of each row: `log_prob(input).argmax(1)`, but clusters are computed only where the head
+        points to one.
+
+        >>> nn.AdaptiveLogSoftmaxWithLoss(8, 20, [4, 10]).predict(tede.randn(3, 8)).shape
+        tede.Size([3])
+        """
         head = self.head(input)
         best = T.argmax(head, dim=1)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)

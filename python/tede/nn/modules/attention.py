@@ -7,6 +7,7 @@ from ...overrides import has_torch_function
 from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
+from ..._docs import completed
 
 
 _fast_path = True           # torch.backends.mha: whether nested tensors are taken
@@ -26,8 +27,39 @@ def _why_slow(x, parameters):
     return ""
 
 
+@completed
 class MultiheadAttention(Module):
-    """Attention between a query and keys with values, in several subspaces at once."""
+    """``softmax(q k^T / sqrt(head size)) v`` in several subspaces at once, joined and projected (Vaswani et al., 2017,
+    "Attention Is All You Need"); q, k, v are linear maps of query, key and value.
+
+        embed_dim: features of query and output.
+        num_heads: how many subspaces; embed_dim must be divisible by it (AssertionError).
+        dropout: of the weights after softmax, while training.
+        bias: whether the linear maps have one.
+        add_bias_kv: append one learned key and value to every sequence.
+        add_zero_attn: append a key and a value of zeros.
+        kdim, vdim: features of key and value, else embed_dim.
+        batch_first: tensors are (N, T, E) instead of (T, N, E).
+        <factory>
+
+    Called as (query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True,
+    is_causal=False):
+
+        query (T, N, E), key (S, N, kdim), value (S, N, vdim), or all without N.
+        key_padding_mask (N, S): True, or minus infinity, where a key is padding.
+        attn_mask (T, S) or (N * num_heads, T, S): True where a query may not look; numbers are added to the products.
+        need_weights: False gives None for them, and is faster: `F.scaled_dot_product_attention` runs.
+        average_attn_weights: the weights' mean over the heads instead of all.
+        is_causal: says that attn_mask is the causal one; it must be given, too.
+
+    -> (output (T, N, E), weights (N, T, S), or (N, num_heads, T, S)). A row whose keys are all masked is NaN.
+
+    >>> attention = nn.MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)
+    >>> x = tede.randn(3, 5, 8)
+    >>> output, weights = attention(x, x, x)
+    >>> output.shape, weights.shape
+    (tede.Size([3, 5, 8]), tede.Size([3, 5, 5]))
+    """
 
     __constants__ = ["batch_first"]
     bias_k: T.Tensor | None

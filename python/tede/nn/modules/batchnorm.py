@@ -5,6 +5,7 @@ from .. import functional as F
 from .. import init
 from .._native import T
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
+from ..._docs import complete, completed
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -124,41 +125,100 @@ def _check_ranks(low, high=None):
     return check
 
 
+def _text(rank, shape):
+    return complete(f"""\
+``(x - mean) / sqrt(var + eps) * weight[c] + bias[c]`` for each channel c (Ioffe and Szegedy, 2015, "Batch
+Normalization").
+
+While training mean and variance (divided by n) are those of the channel in this batch; in evaluation they are the
+running ones. Each training call moves these: ``running = (1 - momentum) * running + momentum * seen``, the variance
+seen divided by n - 1.
+
+    num_features: C.
+    eps: keeps the root away from zero.
+    momentum: how much a batch counts; None is the plain mean over all batches.
+    affine: whether there are `weight` (from 1) and `bias` (from 0).
+    track_running_stats: whether there are running ones; without them evaluation takes the batch's, too.
+    bias: whether there is a bias where there is a weight.
+    <factory>
+
+Shape: {shape} -> the same; ValueError for other ranks, and where a training batch has one value per channel. Running
+statistics are buffers: `running_mean`, `running_var`, `num_batches_tracked`.
+
+>>> layer = nn.BatchNorm{rank}d(3)
+>>> layer(tede.randn(5, 3{", 4" * rank})).shape
+tede.Size([5, 3{", 4" * rank}])
+>>> layer.eval().running_mean.shape
+tede.Size([3])
+""")
+
+
+def _lazy_text(plain):
+    return complete(f"""\
+`{plain}` whose num_features is the second size of the first input; the module is a `{plain}` from then on.
+
+    eps, momentum, affine, track_running_stats, bias: as for `{plain}`.
+    <factory>
+
+Before the first call the parameters have no shape: make it before you hand them to an optimizer or count them.
+
+>>> layer = nn.Lazy{plain}()
+>>> _ = layer(tede.randn(5, 4{", 6" * int(plain[-2])}))
+>>> layer.num_features
+4
+""")
+
+
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of (N, C) or (N, C, L)."""
+    __doc__ = _text(1, "(N, C) or (N, C, L)")
 
     _check_input_dim = _check_ranks(2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of (N, C, H, W)."""
+    __doc__ = _text(2, "(N, C, H, W)")
 
     _check_input_dim = _check_ranks(4)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of (N, C, D, H, W)."""
+    __doc__ = _text(3, "(N, C, D, H, W)")
 
     _check_input_dim = _check_ranks(5)
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    __doc__ = _lazy_text("BatchNorm1d")
     cls_to_become = BatchNorm1d
     _check_input_dim = _check_ranks(2, 3)
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    __doc__ = _lazy_text("BatchNorm2d")
     cls_to_become = BatchNorm2d
     _check_input_dim = _check_ranks(4)
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    __doc__ = _lazy_text("BatchNorm3d")
     cls_to_become = BatchNorm3d
     _check_input_dim = _check_ranks(5)
 
 
+@completed
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the processes of a group; with one process, plain batch normalisation."""
+    """`BatchNorm2d`, of any rank from 2, whose mean and variance while training are those over all processes of a
+    group. With one process it is plain batch normalisation.
+
+        num_features, eps, momentum, affine, track_running_stats, bias: as for `BatchNorm1d`.
+        process_group: which processes; None is all.
+        <factory>
+
+    Shape: (N, C, ...) -> the same. Processes may have batches of unequal sizes.
+
+    >>> nn.SyncBatchNorm(3)(tede.randn(2, 3, 4, 4)).shape
+    tede.Size([2, 3, 4, 4])
+    """
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None,
                  device=None, dtype=None, *, bias=True):
@@ -195,7 +255,12 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
-        """`module` with every batch norm below it replaced by a synchronised one."""
+        """`module` with every batch norm in it replaced by a synchronised one that has the same parameters and
+        statistics.
+
+        >>> nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm1d(3)))[0].__class__.__name__
+        'SyncBatchNorm'
+        """
         converted = module
         if isinstance(module, _BatchNorm):
             converted = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,

@@ -6,7 +6,16 @@ __all__ = ["ChannelShuffle"]
 
 
 class ChannelShuffle(Module):
-    """Channels of `groups` groups, interleaved."""
+    """Channels of several groups interleaved: ``out[j * groups + i] = x[i * (C / groups) + j]`` (Zhang et al., 2017,
+    "ShuffleNet").
+
+        groups: how many; C must be divisible by it (RuntimeError).
+
+    Shape: (N, C, ...) -> the same.
+
+    >>> nn.ChannelShuffle(2)(tede.arange(6.).reshape(1, 6, 1)).flatten()
+    tensor([0., 3., 1., 4., 2., 5.])
+    """
 
     __constants__ = ["groups"]
     groups: int

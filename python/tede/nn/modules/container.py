@@ -13,7 +13,16 @@ __all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList
 
 
 class Container(Module):
-    """The oldest container; use `Module`."""
+    """The oldest container, whose modules are keyword arguments; it warns. Use `Module`.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     nn.Container(first=nn.ReLU())
+    Container(
+      (first): ReLU()
+    )
+    """
 
     def __init__(self, **kwargs):
         super().__init__()
@@ -24,7 +33,22 @@ class Container(Module):
 
 
 class Sequential(Module):
-    """Layers one behind the other: each gets what the one before it gave."""
+    """Layers one behind the other: each gets what the one before gave.
+
+        args: modules, or one OrderedDict that names them.
+
+    Indexing with a number gives a layer, with a slice a `Sequential` of the same layers; `+` and `*` join and repeat.
+    Layers of more than one argument don't fit: write a `Module`.
+
+    >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    >>> model(tede.randn(5, 3)).shape
+    tede.Size([5, 1])
+    >>> model[:2]
+    Sequential(
+      (0): Linear(in_features=3, out_features=4, bias=True)
+      (1): ReLU()
+    )
+    """
 
     def __init__(self, *args):
         super().__init__()
@@ -102,12 +126,23 @@ class Sequential(Module):
         return input
 
     def append(self, module):
-        """Add `module` at the end."""
+        """Add `module` at the end; gives the sequence.
+
+        >>> len(nn.Sequential(nn.ReLU()).append(nn.Tanh()))
+        2
+        """
         self.add_module(str(len(self)), module)
         return self
 
     def insert(self, index, module):
-        """Add `module` in front of the one at `index`."""
+        """Add `module` in front of the one at `index`; gives the sequence. An IndexError beyond the ends.
+
+        >>> nn.Sequential(nn.ReLU()).insert(0, nn.Tanh())
+        Sequential(
+          (0): Tanh()
+          (1): ReLU()
+        )
+        """
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         count = len(self._modules)
@@ -121,20 +156,47 @@ class Sequential(Module):
         return self
 
     def extend(self, sequential):
-        """Add all modules of `sequential` at the end."""
+        """Add all modules of `sequential`, any iterable, at the end; gives the sequence.
+
+        >>> len(nn.Sequential().extend([nn.ReLU(), nn.Tanh()]))
+        2
+        """
         for module in sequential:
             self.append(module)
         return self
 
     def pop(self, key):
-        """Take the module at `key` out, and give it."""
+        """Take the module at `key`, a number or a slice, out, and give it.
+
+        >>> nn.Sequential(nn.ReLU(), nn.Tanh()).pop(0)
+        ReLU()
+        """
         module = self[key]
         del self[key]
         return module
 
 
 class ModuleList(Module):
-    """A list whose modules belong to the model: they are saved, moved and trained with it."""
+    """A list whose modules belong to the model: they are saved, moved and trained with it, which those of a plain list
+    aren't. It has no `forward`: the model's own calls them.
+
+        modules: an iterable of modules.
+
+    Indexing, slices, `len`, iteration, `+`, `+=` and `del` are those of lists.
+
+    >>> class Stack(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+    ...     def forward(self, x):
+    ...         for layer in self.layers:
+    ...             x = x + layer(x)
+    ...         return x
+    >>> Stack()(tede.randn(2, 4)).shape
+    tede.Size([2, 4])
+    >>> len(list(Stack().parameters()))
+    6
+    """
 
     def __init__(self, modules=None):
         super().__init__()
@@ -232,7 +294,17 @@ def _pairs(name, items):
 
 
 class ModuleDict(Module):
-    """A dict whose modules belong to the model."""
+    """A dict whose modules belong to the model: they are saved, moved and trained with it, which those of a plain dict
+    aren't.
+
+        modules: a mapping, or an iterable of (name, module). Names are strings without dots (KeyError).
+
+    >>> heads = nn.ModuleDict({"class": nn.Linear(4, 10), "box": nn.Linear(4, 4)})
+    >>> heads["box"](tede.randn(2, 4)).shape
+    tede.Size([2, 4])
+    >>> list(heads)
+    ['class', 'box']
+    """
 
     def __init__(self, modules=None):
         super().__init__()
@@ -305,7 +377,15 @@ def _describe(value, spelling):
 
 
 class ParameterList(Module):
-    """A list whose tensors become parameters of the model. Other values are kept as they are."""
+    """A list whose tensors become parameters of the model, so that they are saved, moved and trained with it. Other
+    values are kept as they are.
+
+        values: an iterable.
+
+    >>> weights = nn.ParameterList([tede.zeros(2), tede.ones(3, 2)])
+    >>> weights[1].requires_grad, len(weights)
+    (True, 2)
+    """
 
     def __init__(self, values=None):
         super().__init__()
@@ -354,7 +434,15 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict whose tensors become parameters of the model. Other values are kept as they are."""
+    """A dict whose tensors become parameters of the model, so that they are saved, moved and trained with it. Other
+    values are kept as they are.
+
+        parameters: a mapping, or an iterable of (name, value). Names are strings (TypeError).
+
+    >>> scales = nn.ParameterDict({"left": tede.ones(2), "right": tede.zeros(2)})
+    >>> [name for name, _ in scales.named_parameters()]
+    ['left', 'right']
+    """
 
     def __init__(self, parameters=None):
         super().__init__()

@@ -6,7 +6,7 @@ from .. import init
 from .._functional._common import ntuple
 from .._native import T
 from ..parameter import Parameter, UninitializedParameter
-from ._ranks import of_ranks
+from ._ranks import of_ranks, text_of_rank
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -206,9 +206,74 @@ class _LazyConvXdMixin(LazyModuleMixin):
         self.reset_parameters()
 
 
-Conv1d, Conv2d, Conv3d = of_ranks(_Conv, "Conv{}d", "Convolution of {shape}.", "conv{}d")
-ConvTranspose1d, ConvTranspose2d, ConvTranspose3d = of_ranks(
-    _ConvTransposeNd, "ConvTranspose{}d", "The transpose of `Conv{}d`, on {shape}: what its gradient computes.", "conv_transpose{}d")
+Conv1d, Conv2d, Conv3d = of_ranks(_Conv, "Conv{}d", """
+``out[n, o] = bias[o] + sum over c of weight[o, c] * input[n, c]``, where * moves a window over {last} and sums products
+(a cross-correlation: the kernel isn't turned round).
+
+    in_channels, out_channels: channels of input and output.
+    kernel_size: of the window: {one_of}; so are stride, padding, dilation.
+    stride: how far the window moves.
+    padding: what is added at both ends; "valid" is none, "same" what keeps the size (for stride 1, else a ValueError).
+    dilation: the distance between the window's elements in the input.
+    groups: input and output channels are divided into as many groups that don't see each other; both must be divisible
+        by it (ValueError). As many as input channels: each has filters of its own.
+    bias: whether one is added.
+    padding_mode: "zeros", "reflect", "replicate" or "circular".
+    <factory>
+
+Shape: {shape} -> {out}, where C is in_channels, then out_channels, and each size of {space} becomes ``(size + 2 *
+padding - dilation * (kernel_size - 1) - 1) // stride + 1``. `weight` is (out_channels, in_channels / groups,
+*kernel_size), `bias` (out_channels); both begin uniform within ``±1 / sqrt(in_channels / groups * kernel elements)``.
+
+A RuntimeError says what was expected where channels don't fit, where the padded input is smaller than the window, or
+where input and weight differ in dtype.
+
+>>> layer = nn.Conv{rank}d(3, 8, kernel_size=3, stride=2, padding=1)
+>>> layer(tede.randn(5, 3{n16})).shape
+tede.Size([5, 8{n8}])
+>>> layer.weight.shape
+tede.Size([8, 3{n3}])
+""", "conv{}d")
+ConvTranspose1d, ConvTranspose2d, ConvTranspose3d = of_ranks(_ConvTransposeNd, "ConvTranspose{}d", """
+The transpose of `Conv{rank}d`, also called deconvolution: each input element adds ``element * weight`` to a window of
+the output. It computes what the gradient of a convolution does, and so enlarges what that shrinks; it isn't its
+inverse.
+
+    in_channels, out_channels: channels of input and output.
+    kernel_size: of the window: {one_of}; so are stride, padding, output_padding, dilation.
+    stride: how far apart the windows of neighbouring elements are.
+    padding: what is left out at both ends of the output.
+    output_padding: what is added at the end of the output, less than stride or dilation: sizes that a convolution with
+        a stride shrinks to the same are told apart by it. `forward(input, output_size)` finds it.
+    groups: input and output channels are divided into as many groups that don't see each other (ValueError if they
+        can't be).
+    bias: whether one is added.
+    dilation: the distance between the window's elements in the output.
+    padding_mode: "zeros" only, else a ValueError.
+    <factory>
+
+Shape: {shape} -> {out}, where C is in_channels, then out_channels, and each size of {space} becomes
+``(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1``. `weight` is (in_channels,
+out_channels / groups, *kernel_size), `bias` (out_channels).
+
+>>> layer = nn.ConvTranspose{rank}d(8, 3, kernel_size=4, stride=2, padding=1)
+>>> layer(tede.randn(5, 8{n8})).shape
+tede.Size([5, 3{n16}])
+""", "conv_transpose{}d")
+
+
+_LAZY = """
+`PLAIN` whose in_channels is that of the first input; the module is a `PLAIN` from then on.
+
+    out_channels, kernel_size, ...: the arguments of `PLAIN` without in_channels.
+
+Before the first call the parameters have no shape: make it before you hand them to an optimizer or count them.
+
+>>> layer = nn.LazyPLAIN(8, kernel_size=3)
+>>> _ = layer(tede.randn(5, 4{n16}))
+>>> layer.in_channels
+4
+"""
 
 
 def _lazy(plain):
@@ -216,7 +281,7 @@ def _lazy(plain):
     name = "Lazy" + plain.__name__
     return type(plain)(name, (_LazyConvXdMixin, plain), {
         "__module__": __name__, "__qualname__": name, "cls_to_become": plain,
-        "__doc__": f"`{plain.__name__}` whose number of input channels is that of the first input."})
+        "__doc__": text_of_rank(_LAZY.replace("PLAIN", plain.__name__), plain._rank)})
 
 
 LazyConv1d, LazyConv2d, LazyConv3d = map(_lazy, (Conv1d, Conv2d, Conv3d))

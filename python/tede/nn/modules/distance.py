@@ -6,7 +6,17 @@ __all__ = ["PairwiseDistance", "CosineSimilarity"]
 
 
 class PairwiseDistance(Module):
-    """The p-norm of ``x1 - x2 + eps`` over the last dimension."""
+    """``||x1 - x2 + eps||_p`` over the last dimension.
+
+        p: which norm.
+        eps: added to each difference, so that the gradient is finite where the vectors agree.
+        keepdim: leave the last dimension, of size 1.
+
+    Shape: (..., D) and (..., D) -> (...).
+
+    >>> nn.PairwiseDistance()(tede.tensor([[0., 0]]), tede.tensor([[3., 4]]))
+    tensor([5.0000])
+    """
 
     __constants__ = ["norm", "eps", "keepdim"]
     norm: float
@@ -22,7 +32,16 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors along `dim`."""
+    """``x1 · x2 / (max(||x1||, eps) * max(||x2||, eps))`` along `dim`.
+
+        dim: the dimension of the vectors.
+        eps: the least length that a vector is taken to have.
+
+    Shape: two of one shape, or broadcast -> without `dim`.
+
+    >>> nn.CosineSimilarity(dim=-1)(tede.tensor([1., 0]), tede.tensor([1., 1]))
+    tensor(0.7071)
+    """
 
     __constants__ = ["dim", "eps"]
     dim: int

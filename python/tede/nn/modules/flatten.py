@@ -5,7 +5,15 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """Dimensions `start_dim` to `end_dim` as one."""
+    """Dimensions `start_dim` to `end_dim` as one; the default keeps the batch: (N, ...) -> (N, product).
+
+        start_dim, end_dim: the first and the last that are merged; negative counts from the end.
+
+    A view where strides allow it.
+
+    >>> nn.Flatten()(tede.zeros(2, 3, 4)).shape
+    tede.Size([2, 12])
+    """
 
     __constants__ = ["start_dim", "end_dim"]
     start_dim: int
@@ -23,7 +31,16 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Dimension `dim` as several."""
+    """Dimension `dim` as several.
+
+        dim: which one; or its name.
+        unflattened_size: their sizes, one of which may be -1; for a name, (name, size) pairs.
+
+    TypeError if it isn't a tuple or list of ints; RuntimeError if the product isn't the dimension's size.
+
+    >>> nn.Unflatten(1, (2, -1))(tede.zeros(5, 6)).shape
+    tede.Size([5, 2, 3])
+    """
 
     __constants__ = ["dim", "unflattened_size"]
     dim: int

@@ -2,7 +2,8 @@
 import warnings
 
 from .. import functional as F
-from .batchnorm import _check_ranks, _LazyNormBase, _NormBase
+from ..._docs import complete
+from .batchnorm import _check_ranks, _lazy_text, _LazyNormBase, _NormBase
 
 __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
            "LazyInstanceNorm3d"]
@@ -54,34 +55,59 @@ class _InstanceNorm(_NormBase):
         return self._normalize(input)
 
 
+def _text(rank, shape):
+    return complete(f"""\
+``(x - mean) / sqrt(var + eps)`` for each channel of each sample by itself (Ulyanov et al., 2016, "Instance
+Normalization").
+
+Unlike in `BatchNorm{rank}d` nothing is learned and nothing remembered unless you say so.
+
+    num_features: C.
+    eps: keeps the root away from zero.
+    momentum: how much a batch counts in the running statistics; None is nothing.
+    affine: whether there are `weight` (from 1) and `bias` (from 0), a number per channel.
+    track_running_stats: whether running means and variances are kept, and used in evaluation.
+    bias: whether there is a bias where there is a weight.
+    <factory>
+
+Shape: {shape} -> the same; ValueError for other ranks, or if there is a weight and C is another number.
+
+>>> nn.InstanceNorm{rank}d(3)(tede.randn(5, 3{", 4" * rank})).shape
+tede.Size([5, 3{", 4" * rank}])
+""")
+
+
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of (N, C, L) or (C, L)."""
+    __doc__ = _text(1, "(N, C, L) or (C, L)")
 
     _rank, _check_input_dim = 1, _check_ranks(2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of (N, C, H, W) or (C, H, W)."""
+    __doc__ = _text(2, "(N, C, H, W) or (C, H, W)")
 
     _rank, _check_input_dim = 2, _check_ranks(3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (N, C, D, H, W) or (C, D, H, W)."""
+    __doc__ = _text(3, "(N, C, D, H, W) or (C, D, H, W)")
 
     _rank, _check_input_dim = 3, _check_ranks(4, 5)
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
+    __doc__ = _lazy_text("InstanceNorm1d")
     cls_to_become = InstanceNorm1d
     _rank, _check_input_dim = 1, _check_ranks(2, 3)
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
+    __doc__ = _lazy_text("InstanceNorm2d")
     cls_to_become = InstanceNorm2d
     _rank, _check_input_dim = 2, _check_ranks(3, 4)
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
+    __doc__ = _lazy_text("InstanceNorm3d")
     cls_to_become = InstanceNorm3d
     _rank, _check_input_dim = 3, _check_ranks(4, 5)

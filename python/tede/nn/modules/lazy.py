@@ -9,6 +9,11 @@ __all__ = ["LazyModuleMixin"]
 
 
 class LazyModuleMixin:
+    """Makes a class of layers lazy: parameters have no shape until the first call, which measures its input. Derive
+    from this and the plain class, name that in `cls_to_become`, make `UninitializedParameter`s in `__init__`, and write
+    `initialize_parameters`. After the first call the object is one of `cls_to_become`.
+    """
+
     cls_to_become = None
 
     def __init__(self, *args, **kwargs):
@@ -34,7 +39,7 @@ class LazyModuleMixin:
                         value.materialize(loaded.shape)
 
     def initialize_parameters(self, *args, **kwargs):
-        """Give the parameters their shape and values, seeing the arguments of the first call."""
+        """Give the parameters their shape and values, seeing the arguments of the first call. Classes override it."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self):

@@ -7,12 +7,17 @@ from .._native import T
 from ..parameter import Parameter, UninitializedParameter
 from .lazy import LazyModuleMixin
 from .module import Module
+from ..._docs import completed
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Returns its input; takes any arguments, so that it can stand in for any layer."""
+    """Returns its input. It takes any arguments and ignores them, so that it can stand in for any layer.
+
+    >>> nn.Identity(54, unused=True)(tede.ones(2))
+    tensor([1., 1.])
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__()
@@ -21,8 +26,24 @@ class Identity(Module):
         return input
 
 
+@completed
 class Linear(Module):
-    """``x @ weight.T + bias`` over the last dimension."""
+    """``x @ weight.T + bias`` over the last dimension.
+
+        in_features, out_features: the sizes of the last dimension of input and output.
+        bias: whether one is added.
+        <factory>
+
+    Shape: (..., in_features) -> (..., out_features). `weight` is (out_features, in_features), `bias` (out_features);
+    both begin uniform between ``-1 / sqrt(in_features)`` and ``1 / sqrt(in_features)``. A RuntimeError names both
+    shapes if they don't fit, and both dtypes if these differ.
+
+    >>> layer = nn.Linear(3, 2)
+    >>> layer(tede.randn(5, 3)).shape
+    tede.Size([5, 2])
+    >>> [(name, tuple(p.shape)) for name, p in layer.named_parameters()]
+    [('weight', (2, 3)), ('bias', (2,))]
+    """
 
     __constants__ = ["in_features", "out_features"]
     in_features: int
@@ -58,8 +79,20 @@ class NonDynamicallyQuantizableLinear(Linear):
     """`Linear` under the name that PyTorch gives the output projection of attention."""
 
 
+@completed
 class Bilinear(Module):
-    """``x1 @ weight[k] @ x2 + bias[k]`` for each output k."""
+    """``sum over i, j of x1[i] * weight[k, i, j] * x2[j] + bias[k]`` for each output k.
+
+        in1_features, in2_features, out_features: the sizes of the last dimensions of both inputs and the output.
+        bias: whether one is added.
+        <factory>
+
+    Shape: (..., in1_features) and (..., in2_features) -> (..., out_features), with equal dimensions in front. `weight`
+    is (out_features, in1_features, in2_features); it and `bias` begin uniform within ``±1 / sqrt(in1_features)``.
+
+    >>> nn.Bilinear(3, 4, 2)(tede.randn(5, 3), tede.randn(5, 4)).shape
+    tede.Size([5, 2])
+    """
 
     __constants__ = ["in1_features", "in2_features", "out_features"]
     in1_features: int
@@ -94,8 +127,20 @@ class Bilinear(Module):
                 f"out_features={self.out_features}, bias={self.bias is not None}")
 
 
+@completed
 class LazyLinear(LazyModuleMixin, Linear):
-    """`Linear` whose number of inputs is that of the first input it meets."""
+    """`Linear` whose `in_features` is that of the first input; the module is a `Linear` from then on.
+
+        out_features, bias: as for `Linear`.
+        <factory>
+
+    Before the first call the parameters have no shape: make it before you hand them to an optimizer or count them.
+
+    >>> layer = nn.LazyLinear(2)
+    >>> _ = layer(tede.randn(5, 3))
+    >>> layer
+    Linear(in_features=3, out_features=2, bias=True)
+    """
 
     cls_to_become = Linear
 

@@ -8,10 +8,19 @@ __all__ = ["LinearCrossEntropyOptions"]
 
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """PyTorch's options of the computation in chunks, checked as PyTorch checks them.
+    """PyTorch's options of `linear_cross_entropy`'s computation in chunks, checked as there.
 
-    The result doesn't depend on them. Here they change nothing else either: logits are computed at once, in the
-    input's dtype, and the graph may be retained.
+        allow_retain_graph: whether the backward pass may run twice.
+        batch_chunk_size: rows at once, or None.
+        chunking_method: "auto", None, or "aspect_ratio:n".
+        acc_policy: "auto", "accurate", "balanced" or "compact".
+        acc_dtype: a floating point dtype, or None.
+
+    The result doesn't depend on them. Here they change nothing else either: logits are computed at once, in the input's
+    dtype, and the graph may be retained.
+
+    >>> nn.LinearCrossEntropyOptions(batch_chunk_size=128).chunking_method
+    'auto'
     """
 
     __slots__ = ("allow_retain_graph", "batch_chunk_size", "chunking_method", "acc_policy", "acc_dtype")

@@ -4,12 +4,23 @@ from .. import init
 from .._native import T
 from ..parameter import Parameter
 from .module import Module
+from ..._docs import completed
 
 __all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSNorm"]
 
 
 class LocalResponseNorm(Module):
-    """Divides by what `size` neighbouring channels hold, as in AlexNet."""
+    """``x[c] / (k + alpha / size * sum over neighbours j of x[j]**2) ** beta``, the neighbours being the `size`
+    channels around c (Krizhevsky et al., 2012, "ImageNet Classification with Deep Convolutional Neural Networks").
+
+        size: how many channels.
+        alpha, beta, k: the numbers of the formula.
+
+    Shape: (N, C, ...) -> the same, three dimensions at least (ValueError).
+
+    >>> nn.LocalResponseNorm(2)(tede.ones(1, 4, 3)).shape
+    tede.Size([1, 4, 3])
+    """
 
     size: int
     alpha: float
@@ -28,7 +39,13 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """`LocalResponseNorm` by its older name."""
+    """`LocalResponseNorm` by its older name, of (N, C, H, W) only.
+
+        size, alpha, beta, k: as there.
+
+    >>> nn.CrossMapLRN2d(2)(tede.ones(1, 4, 3, 3)).shape
+    tede.Size([1, 4, 3, 3])
+    """
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
         super().__init__(size, alpha, beta, k)
@@ -63,8 +80,24 @@ class _LayerBase(Module):
                 init.zeros_(self.bias)
 
 
+@completed
 class LayerNorm(_LayerBase):
-    """Each sample's last dimensions at mean 0 and variance 1, then scaled by weight and moved by bias."""
+    """``(x - mean) / sqrt(var + eps) * weight + bias``, mean and variance (divided by n) being those of the last
+    dimensions of each sample (Ba, Kiros and Hinton, 2016, "Layer Normalization").
+
+        normalized_shape: the sizes of the last dimensions that are normalised over; a number is the last one.
+        eps: keeps the root away from zero.
+        elementwise_affine: whether there are `weight` (from 1) and `bias` (from 0), of normalized_shape.
+        bias: whether there is a bias where there is a weight.
+        <factory>
+
+    Shape: (..., *normalized_shape) -> the same; a RuntimeError names both shapes otherwise. It does the same in
+    training and evaluation.
+
+    >>> nn.LayerNorm(4)(tede.tensor([[1., 2, 3, 4]]))
+    tensor([[-1.3416, -0.4472,  0.4472,  1.3416]],
+           grad_fn=<NativeLayerNormBackward0>)
+    """
 
     normalized_shape: tuple[int, ...]
     eps: float
@@ -82,8 +115,21 @@ class LayerNorm(_LayerBase):
                 f"bias={self.bias is not None}")
 
 
+@completed
 class RMSNorm(_LayerBase):
-    """Each sample's last dimensions divided by the root of their mean square, then scaled by weight."""
+    """``x / sqrt(mean(x**2) + eps) * weight`` over the last dimensions of each sample: `LayerNorm` without the mean
+    (Zhang and Sennrich, 2019, "Root Mean Square Layer Normalization").
+
+        normalized_shape: the sizes of the last dimensions; a number is the last one.
+        eps: keeps the root away from zero; None is the smallest step of the input's dtype, `finfo(dtype).eps`.
+        elementwise_affine: whether there is a `weight` (from 1).
+        <factory>
+
+    Shape: (..., *normalized_shape) -> the same.
+
+    >>> nn.RMSNorm(2)(tede.tensor([[3., 4]]))
+    tensor([[0.8485, 1.1314]], grad_fn=<FusedRmsNormBackward0>)
+    """
 
     normalized_shape: tuple[int, ...]
     eps: float | None
@@ -100,8 +146,24 @@ class RMSNorm(_LayerBase):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
+@completed
 class GroupNorm(Module):
-    """Groups of channels at mean 0 and variance 1, then scaled and moved per channel."""
+    """``(x - mean) / sqrt(var + eps) * weight[c] + bias[c]``, mean and variance being those of each sample's group of
+    channels (Wu and He, 2018, "Group Normalization").
+
+        num_groups: the groups; `num_channels` must be divisible by it (ValueError). 1 is one norm over all channels, as
+            many as channels is instance normalisation.
+        num_channels: C.
+        eps: keeps the root away from zero.
+        affine: whether there are `weight` (from 1) and `bias` (from 0), a number per channel.
+        bias: whether there is a bias where there is a weight.
+        <factory>
+
+    Shape: (N, C, ...) -> the same. It does the same in training and evaluation.
+
+    >>> nn.GroupNorm(2, 6)(tede.randn(3, 6, 5)).shape
+    tede.Size([3, 6, 5])
+    """
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
     num_groups: int

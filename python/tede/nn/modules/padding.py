@@ -1,7 +1,7 @@
 """Padding layers. A padding is one number for all sides, or (before, after) of the last dimension first."""
 from .. import functional as F
 from .._functional._common import ntuple
-from ._ranks import of_ranks
+from ._ranks import of_ranks, text_of_rank
 from .module import Module
 
 __all__ = ["CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
@@ -59,18 +59,32 @@ class _ReplicationPadNd(_PadNd):
     _mode = "replicate"
 
 
+def _text(name, what, more="", call="1"):
+    return f"""
+Pads {{last}} {what}.
+
+    padding: how much: a number for all sides, or {{sides}}. Negative cuts off, where the mode allows it.
+{more}
+Shape: {{shape}} -> {{out}}, where each size grows by the padding of its two sides.
+
+>>> nn.{name}Pad{{rank}}d({call})(tede.ones(5, 3{{n4}})).shape
+tede.Size([5, 3{{n6}}])
+"""
+
+
 def _sides(rank):
     return tuple[(int, int) * rank]
 
 
 CircularPad1d, CircularPad2d, CircularPad3d = of_ranks(
-    _CircularPadNd, "CircularPad{}d", "Pads {last} as if the data went round.", padding=_sides)
+    _CircularPadNd, "CircularPad{}d", _text("Circular", "as if the data went round; at most by the size"), padding=_sides)
 ConstantPad1d, ConstantPad2d, ConstantPad3d = of_ranks(
-    _ConstantPadNd, "ConstantPad{}d", "Pads {last} with `value`.", padding=_sides)
+    _ConstantPadNd, "ConstantPad{}d", _text("Constant", "with `value`", "    value: the number.\n", "1, 0.0"), padding=_sides)
 ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = of_ranks(
-    _ReflectionPadNd, "ReflectionPad{}d", "Pads {last} with the mirror image of the data.", padding=_sides)
+    _ReflectionPadNd, "ReflectionPad{}d",
+    _text("Reflection", "with the data's mirror image, the outermost value not repeated; by less than the size"), padding=_sides)
 ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = of_ranks(
-    _ReplicationPadNd, "ReplicationPad{}d", "Pads {last} with the outermost values.", padding=_sides)
+    _ReplicationPadNd, "ReplicationPad{}d", _text("Replication", "with the outermost values"), padding=_sides)
 
 
 class _Zeros:
@@ -83,12 +97,12 @@ class _Zeros:
 
 
 class ZeroPad1d(_Zeros, ConstantPad1d):
-    """Pads the last dimension with zeros."""
+    __doc__ = text_of_rank(_text("Zero", "with zeros"), 1)
 
 
 class ZeroPad2d(_Zeros, ConstantPad2d):
-    """Pads the last two dimensions with zeros."""
+    __doc__ = text_of_rank(_text("Zero", "with zeros"), 2)
 
 
 class ZeroPad3d(_Zeros, ConstantPad3d):
-    """Pads the last three dimensions with zeros."""
+    __doc__ = text_of_rank(_text("Zero", "with zeros"), 3)

@@ -6,7 +6,17 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
-    """Channels spread over space: (C * r * r, H, W) as (C, H * r, W * r)."""
+    """Channels spread over space: ``out[c, h * r + i, w * r + j] = x[c * r * r + i * r + j, h, w]`` (Shi et al., 2016,
+    "Real-Time Single Image and Video Super-Resolution Using an Efficient Sub-Pixel Convolutional Neural Network").
+
+        upscale_factor: r.
+
+    Shape: (..., C * r * r, H, W) -> (..., C, H * r, W * r); a RuntimeError if the channels aren't divisible.
+
+    >>> nn.PixelShuffle(2)(tede.arange(4.).reshape(4, 1, 1))
+    tensor([[[0., 1.],
+             [2., 3.]]])
+    """
 
     __constants__ = ["upscale_factor"]
     upscale_factor: int
@@ -23,7 +33,15 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """The reverse of `PixelShuffle`."""
+    """The reverse of `PixelShuffle`: pixels of each block of r x r gathered as channels.
+
+        downscale_factor: r.
+
+    Shape: (..., C, H * r, W * r) -> (..., C * r * r, H, W).
+
+    >>> nn.PixelUnshuffle(2)(tede.ones(1, 3, 4, 6)).shape
+    tede.Size([1, 12, 2, 3])
+    """
 
     __constants__ = ["downscale_factor"]
     downscale_factor: int

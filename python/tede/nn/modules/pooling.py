@@ -1,7 +1,7 @@
 """Pooling layers: maximum, average, Lp, fractional and adaptive pooling, and unpooling."""
 from .. import functional as F
 from .._functional._common import ntuple
-from ._ranks import of_ranks, sizes
+from ._ranks import of_ranks, sizes, text_of_rank
 from .module import Module
 
 __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "AvgPool1d", "AvgPool2d",
@@ -54,8 +54,26 @@ class _AvgPoolNd(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
+_AVERAGE = """
+The mean of each window, which moves over {last}.
+
+    kernel_size: of the window: {one_of}; so are stride, padding.
+    stride: how far it moves; None is the kernel's size.
+    padding: what is added at both ends, zeros, at most half the kernel.
+    ceil_mode: whether a window that the data fills in part counts.
+    count_include_pad: whether the padding counts among the elements that the sum is divided by.DIVISOR
+
+Shape: {shape} -> {out}, where each size becomes ``(size + 2 * padding - kernel_size) // stride + 1``, rounded up with
+ceil_mode.
+
+>>> nn.AvgPool{rank}d(2)(tede.ones(5, 3{n8})).shape
+tede.Size([5, 3{n4}])
+"""
+
+
 class AvgPool1d(_AvgPoolNd):
-    """The mean of each window of (N, C, L) or (C, L)."""
+    __doc__ = text_of_rank(_AVERAGE.replace("DIVISOR", ""), 1)
+
 
     kernel_size: int | tuple[int]
     stride: int | tuple[int]
@@ -162,6 +180,19 @@ class _AdaptiveAvgPoolNd(Module):
         return f"output_size={self.output_size}"
 
 
+_ADAPTIVE = """
+WHAT of each window, windows being chosen so that the output has the size wanted, whatever the input's: window i of n
+begins at ``floor(i * size / n)`` and ends before ``ceil((i + 1) * size / n)``.
+
+    output_size: of {space}: {one_of}; None leaves a dimension as it is.MORE
+
+Shape: {shape} -> {out}, of output_size.
+
+>>> nn.NAME{rank}d(4)(tede.randn(5, 3{n7})).shape
+tede.Size([5, 3{n4}])
+"""
+
+
 def _ratios(rank):
     return float | tuple[(float,) * rank]
 
@@ -172,22 +203,85 @@ def _output_sizes(rank):
 
 
 MaxPool1d, MaxPool2d, MaxPool3d = of_ranks(
-    _MaxPoolNd, "MaxPool{}d", "The largest value of each window of {shape}.", "max_pool{}d",
+    _MaxPoolNd, "MaxPool{}d", """
+The largest value of each window, which moves over {last}.
+
+    kernel_size: of the window: {one_of}; so are stride, padding, dilation.
+    stride: how far it moves; None is the kernel's size.
+    padding: what is added at both ends, minus infinity, at most half the kernel.
+    dilation: the distance between the window's elements.
+    return_indices: give (values, indices) instead; `MaxUnpool{rank}d` takes them. An index counts through all of
+        {space}.
+    ceil_mode: whether a window that the data fills in part counts.
+
+Shape: {shape} -> {out}, where each size becomes ``(size + 2 * padding - dilation * (kernel_size - 1) - 1) // stride +
+1``, rounded up with ceil_mode. The gradient goes to the element that was chosen. NaN counts as largest.
+
+>>> nn.MaxPool{rank}d(2)(tede.randn(5, 3{n8})).shape
+tede.Size([5, 3{n4}])
+""", "max_pool{}d",
     kernel_size=sizes, stride=sizes, padding=sizes, dilation=sizes)
 MaxUnpool1d, MaxUnpool2d, MaxUnpool3d = of_ranks(
-    _MaxUnpoolNd, "MaxUnpool{}d", "Puts the values of `MaxPool{}d` back where they were in {shape}.", "max_unpool{}d",
+    _MaxUnpoolNd, "MaxUnpool{}d", """
+Puts the values of `MaxPool{rank}d` back where they were, among zeros.
+
+    kernel_size, stride, padding: those of the pool.
+
+Called as (input, indices, output_size=None), with the pool's indices; output_size tells sizes apart that were pooled to
+the same.
+
+Shape: {shape} -> {out}, where each size becomes ``(size - 1) * stride - 2 * padding + kernel_size``. Where two values
+have one index, the last stays.
+
+>>> x = tede.randn(1, 1{n4})
+>>> values, indices = nn.MaxPool{rank}d(2, return_indices=True)(x)
+>>> nn.MaxUnpool{rank}d(2)(values, indices).shape
+tede.Size([1, 1{n4}])
+""", "max_unpool{}d",
     kernel_size=sizes, stride=sizes, padding=sizes)
 AvgPool2d, AvgPool3d = of_ranks(
-    _AvgPoolWithDivisor, "AvgPool{}d", "The mean of each window of {shape}.", "avg_pool{}d", (2, 3),
+    _AvgPoolWithDivisor, "AvgPool{}d", _AVERAGE.replace("DIVISOR", """
+    divisor_override: divide the sum by this instead."""), "avg_pool{}d", (2, 3),
     kernel_size=sizes, stride=sizes, padding=sizes, ceil_mode=bool, count_include_pad=bool)
 FractionalMaxPool2d, FractionalMaxPool3d = of_ranks(
-    _FractionalMaxPoolNd, "FractionalMaxPool{}d", "The largest values of windows of {shape} at random positions.",
+    _FractionalMaxPoolNd, "FractionalMaxPool{}d", """
+The largest value of each window, windows being at random positions that cover {last} (Graham, 2014, "Fractional
+Max-Pooling").
+
+    kernel_size: of the window: {one_of}.
+    output_size: how many windows: {one_of}.
+    output_ratio: instead: their number as a part of the input's size, above 0 and below 1.
+    return_indices: give (values, indices) instead.
+
+ValueError unless exactly one of output_size and output_ratio is there.
+
+Shape: {shape} -> {out}, of output_size, or ``floor(size * output_ratio)``. Each call draws positions anew, in
+evaluation too.
+
+>>> nn.FractionalMaxPool{rank}d(2, output_size=4)(tede.randn(5, 3{n8})).shape
+tede.Size([5, 3{n4}])
+""",
     "fractional_max_pool{}d", (2, 3), kernel_size=sizes, return_indices=bool, output_size=sizes, output_ratio=_ratios)
 LPPool1d, LPPool2d, LPPool3d = of_ranks(
-    _LPPoolNd, "LPPool{}d", "The p-norm of each window of {shape}.", "lp_pool{}d", kernel_size=sizes, stride=sizes)
+    _LPPoolNd, "LPPool{}d", """
+``(sum of x**p) ** (1 / p)`` of each window, which moves over {last}. Without absolute values: p is even, or the input
+positive.
+
+    norm_type: p; 1 is the sum, infinity the maximum.
+    kernel_size: of the window: {one_of}; so is stride.
+    stride: how far it moves; None is the kernel's size.
+    ceil_mode: whether a window that the data fills in part counts.
+
+Shape: {shape} -> {out}, where each size becomes ``(size - kernel_size) // stride + 1``, rounded up with ceil_mode.
+
+>>> nn.LPPool{rank}d(2, kernel_size=2)(tede.ones(5, 3{n8})).shape
+tede.Size([5, 3{n4}])
+""", "lp_pool{}d", kernel_size=sizes, stride=sizes)
 AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d = of_ranks(
-    _AdaptiveMaxPoolNd, "AdaptiveMaxPool{}d", "Largest values of {shape}, in windows that make an output of the size asked for.",
+    _AdaptiveMaxPoolNd, "AdaptiveMaxPool{}d", _ADAPTIVE.replace("WHAT", "The largest value").replace("MORE", """
+    return_indices: give (values, indices) instead.""").replace("NAME", "AdaptiveMaxPool"),
     "adaptive_max_pool{}d", output_size=_output_sizes)
 AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d = of_ranks(
-    _AdaptiveAvgPoolNd, "AdaptiveAvgPool{}d", "Means of {shape}, in windows that make an output of the size asked for.",
+    _AdaptiveAvgPoolNd, "AdaptiveAvgPool{}d",
+    _ADAPTIVE.replace("WHAT", "The mean").replace("MORE", "").replace("NAME", "AdaptiveAvgPool"),
     "adaptive_avg_pool{}d", output_size=_output_sizes)

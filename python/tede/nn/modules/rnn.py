@@ -8,6 +8,7 @@ from .._native import T
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .module import Module
+from ..._docs import completed
 
 __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"]
 
@@ -26,7 +27,17 @@ def apply_permutation(tensor, permutation, dim=1):
 
 
 class RNNBase(Module):
-    """Weights of all layers and directions, and the checks of what comes in."""
+    """The weights of all layers and directions of `RNN`, `LSTM` and `GRU`, and the checks of what comes in.
+
+        mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
+
+    The other arguments are those of `LSTM`. Weights are named ``weight_ih_l0``, ``weight_hh_l0``, ``bias_ih_l0``,
+    ``bias_hh_l0``, with the layer's number, and ``_reverse`` behind for the backward direction; they begin uniform
+    within ``±1 / sqrt(hidden_size)``.
+
+    >>> [name for name, _ in nn.RNNBase("GRU", 3, 4).named_parameters()]
+    ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
+    """
 
     __constants__ = ["mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout",
                      "bidirectional", "proj_size"]
@@ -109,6 +120,7 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def check_input(self, input, batch_sizes):
+        """Raise where the input's rank, last size or dtype doesn't fit; `batch_sizes` says that it is packed."""
         dtype = getattr(self, self._all_weights[0][0]).dtype
         if input.dtype != dtype and not T.is_autocast_enabled(input.device.type):
             raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). Convert input: "
@@ -132,14 +144,17 @@ class RNNBase(Module):
         return self._state_shape(input, batch_sizes, self.proj_size or self.hidden_size)
 
     def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
+        """Raise `msg`, filled with both, where `hx` hasn't the expected shape."""
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
     def check_forward_args(self, input, hidden, batch_sizes):
+        """`check_input`, and `check_hidden_size` of the state."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx, permutation):
+        """The state with its batch in the order of `permutation`; None leaves it."""
         return hx if permutation is None else _apply_permutation(hx, permutation)
 
     def extra_repr(self):
@@ -215,8 +230,27 @@ class RNNBase(Module):
         return output, state
 
 
+@completed
 class RNN(RNNBase):
-    """``h = tanh(W_ih x + b_ih + W_hh h + b_hh)``, or with relu."""
+    """``h[t] = tanh(W_ih x[t] + b_ih + W_hh h[t-1] + b_hh)`` for each step of a sequence, or with relu (Elman, 1990,
+    "Finding Structure in Time").
+
+        input_size, hidden_size: features of a step, and of the state.
+        num_layers: how many, each reading what the one below gave.
+        nonlinearity: "tanh" or "relu", else a ValueError.
+        bias: whether there are b_ih and b_hh.
+        batch_first: sequences are (N, T, features) instead of (T, N, features). The state isn't changed by it.
+        dropout: of what each layer but the last gives, while training.
+        bidirectional: a second set of weights reads backwards; outputs are joined.
+        <factory>
+
+    Shape: input (T, N, input_size), (T, input_size), or a `PackedSequence`; state (num_layers * directions, N,
+    hidden_size), zeros if not given -> output (T, N, directions * hidden_size) and the last state.
+
+    >>> output, state = nn.RNN(3, 4, num_layers=2)(tede.randn(5, 1, 3))
+    >>> output.shape, state.shape
+    (tede.Size([5, 1, 4]), tede.Size([2, 1, 4]))
+    """
 
     def __init__(self, *args, **kwargs):
         if "proj_size" in kwargs:
@@ -231,8 +265,35 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
 
+@completed
 class LSTM(RNNBase):
-    """Long short-term memory (Hochreiter & Schmidhuber, 1997). The state is (hidden, cell)."""
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997, "Long Short-Term Memory"). For each step, with gates
+    from ``W_ih x + b_ih + W_hh h + b_hh``::
+
+        i, f, o = sigmoid(...)      # input, forget, output
+        g = tanh(...)
+        c = f * c + i * g
+        h = o * tanh(c)
+
+    The rows of a weight hold i, f, g, o.
+
+        input_size, hidden_size: features of a step, and of the state.
+        num_layers: how many, each reading what the one below gave.
+        bias: whether there are b_ih and b_hh.
+        batch_first: sequences are (N, T, features) instead of (T, N, features). The state isn't changed by it.
+        dropout: of what each layer but the last gives, while training.
+        bidirectional: a second set of weights reads backwards; outputs are joined.
+        proj_size: if above 0, h is multiplied by a matrix to this size, below hidden_size.
+        <factory>
+
+    Shape: input (T, N, input_size), (T, input_size), or a `PackedSequence`; state (h, c), zeros if not given: h
+    (num_layers * directions, N, hidden_size, or proj_size), c with hidden_size -> output (T, N, directions * h's size),
+    and the last (h, c).
+
+    >>> output, (h, c) = nn.LSTM(3, 4, batch_first=True)(tede.randn(2, 5, 3))
+    >>> output.shape, h.shape, c.shape
+    (tede.Size([2, 5, 4]), tede.Size([1, 2, 4]), tede.Size([1, 2, 4]))
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__("LSTM", *args, **kwargs)
@@ -266,8 +327,32 @@ class LSTM(RNNBase):
                                f"({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
 
 
+@completed
 class GRU(RNNBase):
-    """Gated recurrent units (Cho et al., 2014)."""
+    """Gated recurrent units (Cho et al., 2014, "Learning Phrase Representations using RNN Encoder-Decoder"). For each
+    step::
+
+        r, z = sigmoid(W_ih x + b_ih + W_hh h + b_hh)       # reset, update
+        n = tanh(W_in x + b_in + r * (W_hn h + b_hn))
+        h = (1 - z) * n + z * h
+
+    The rows of a weight hold r, z, n. As in PyTorch, r multiplies after W_hn; the paper has it before.
+
+        input_size, hidden_size: features of a step, and of the state.
+        num_layers: how many, each reading what the one below gave.
+        bias: whether there are b_ih and b_hh.
+        batch_first: sequences are (N, T, features) instead of (T, N, features). The state isn't changed by it.
+        dropout: of what each layer but the last gives, while training.
+        bidirectional: a second set of weights reads backwards; outputs are joined.
+        <factory>
+
+    Shape: input (T, N, input_size), (T, input_size), or a `PackedSequence`; state (num_layers * directions, N,
+    hidden_size), zeros if not given -> output (T, N, directions * hidden_size) and the last state.
+
+    >>> output, state = nn.GRU(3, 4, bidirectional=True)(tede.randn(5, 2, 3))
+    >>> output.shape, state.shape
+    (tede.Size([5, 2, 8]), tede.Size([2, 2, 4]))
+    """
 
     def __init__(self, *args, **kwargs):
         if "proj_size" in kwargs:
@@ -275,8 +360,17 @@ class GRU(RNNBase):
         super().__init__("GRU", *args, **kwargs)
 
 
+@completed
 class RNNCellBase(Module):
-    """The weights of one step."""
+    """The weights of one step: `weight_ih`, `weight_hh`, `bias_ih`, `bias_hh`, for `num_chunks` gates.
+
+        input_size, hidden_size, bias: as for the cells.
+        num_chunks: 1, 3 (GRU) or 4 (LSTM).
+        <factory>
+
+    >>> nn.RNNCellBase(3, 4, bias=False, num_chunks=3).weight_ih.shape
+    tede.Size([12, 3])
+    """
 
     __constants__ = ["input_size", "hidden_size", "bias"]
     input_size: int
@@ -330,8 +424,19 @@ class RNNCellBase(Module):
         return result if batched else result.squeeze(0)
 
 
+@completed
 class RNNCell(RNNCellBase):
-    """One step of `RNN`."""
+    """One step of `RNN`: ``tanh(W_ih x + b_ih + W_hh h + b_hh)``, or with relu.
+
+        input_size, hidden_size, bias, nonlinearity: as there.
+        <factory>
+
+    Shape: input (N, input_size) or (input_size), state (N, hidden_size) or (hidden_size), zeros if not given -> the new
+    state.
+
+    >>> nn.RNNCell(3, 4)(tede.randn(2, 3)).shape
+    tede.Size([2, 4])
+    """
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
     nonlinearity: str
@@ -346,8 +451,20 @@ class RNNCell(RNNCellBase):
         return self._single(getattr(recurrent, f"rnn_{self.nonlinearity}_cell"), input, hx)
 
 
+@completed
 class LSTMCell(RNNCellBase):
-    """One step of `LSTM`."""
+    """One step of `LSTM`.
+
+        input_size, hidden_size, bias: as there.
+        <factory>
+
+    Shape: input (N, input_size) or (input_size), state (h, c), each (N, hidden_size) or (hidden_size), zeros if not
+    given -> the new (h, c).
+
+    >>> h, c = nn.LSTMCell(3, 4)(tede.randn(2, 3))
+    >>> h.shape, c.shape
+    (tede.Size([2, 4]), tede.Size([2, 4]))
+    """
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
@@ -370,8 +487,19 @@ class LSTMCell(RNNCellBase):
         return (hidden, cell) if batched else (hidden.squeeze(0), cell.squeeze(0))
 
 
+@completed
 class GRUCell(RNNCellBase):
-    """One step of `GRU`."""
+    """One step of `GRU`.
+
+        input_size, hidden_size, bias: as there.
+        <factory>
+
+    Shape: input (N, input_size) or (input_size), state (N, hidden_size) or (hidden_size), zeros if not given -> the new
+    state.
+
+    >>> nn.GRUCell(3, 4)(tede.randn(2, 3)).shape
+    tede.Size([2, 4])
+    """
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)

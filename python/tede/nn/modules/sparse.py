@@ -4,6 +4,7 @@ from .. import init
 from .._native import T
 from ..parameter import Parameter
 from .module import Module
+from ..._docs import completed
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
@@ -46,8 +47,27 @@ class _Table(Module):
         return table
 
 
+@completed
 class Embedding(_Table):
-    """Row ``weight[i]`` for each number i of the input."""
+    """``weight[i]`` for each integer i of the input: a table of vectors that are learned.
+
+        num_embeddings, embedding_dim: rows and columns of `weight`, which begins standard normal.
+        padding_idx: a row that begins as zeros and gets no gradient; negative counts from the end.
+        max_norm, norm_type: rows that are looked up are first scaled down, in place, to this p-norm.
+        scale_grad_by_freq: divide a row's gradient by how often the batch names it.
+        sparse: the weight's gradient is a sparse tensor of the rows that were named; for `SGD`, `SparseAdam`,
+            `Adagrad`.
+        <factory>
+
+    Shape: (*) of int32 or int64 -> (*, embedding_dim). Other dtypes are a RuntimeError, numbers outside of the table an
+    IndexError.
+
+    >>> table = nn.Embedding(10, 3, padding_idx=0)
+    >>> table(tede.tensor([[1, 2], [4, 0]])).shape
+    tede.Size([2, 2, 3])
+    >>> table(tede.tensor(0))
+    tensor([0., 0., 0.], grad_fn=<EmbeddingBackward0>)
+    """
 
     __constants__ = ["num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq",
                      "sparse"]
@@ -91,13 +111,39 @@ class Embedding(_Table):
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0,
                         scale_grad_by_freq=False, sparse=False):
-        """An embedding with the rows of `embeddings`, not trained if `freeze`."""
+        """An embedding that has the matrix `embeddings`, not a copy, as its weight.
+
+            embeddings: (rows, columns); AssertionError for other ranks.
+            freeze: whether it stays as it is (``weight.requires_grad = False``).
+
+        The others are those of `Embedding`.
+
+        >>> nn.Embedding.from_pretrained(tede.eye(3))(tede.tensor([2]))
+        tensor([[0., 0., 1.]])
+        """
         return cls._from_pretrained(embeddings, freeze, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
                                     scale_grad_by_freq=scale_grad_by_freq, sparse=sparse, _freeze=freeze)
 
 
+@completed
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of bags of rows, without the rows in between."""
+    """The sum, mean or maximum of ``weight[i]`` over the integers i of each bag, without making the rows in between.
+
+        num_embeddings, embedding_dim, max_norm, norm_type, scale_grad_by_freq, sparse: as for `Embedding`.
+        mode: "sum", "mean" or "max".
+        include_last_offset: `offsets` has one more element, the end of the last bag, as in CSR.
+        padding_idx: a row that counts in no bag.
+        <factory>
+
+    Called as (input, offsets=None, per_sample_weights=None). Input (B, n): B bags of n, without offsets. Input (n,):
+    bag k begins at offsets[k]. per_sample_weights, of the input's shape, multiply the rows where mode is "sum".
+
+    Shape: -> (B, embedding_dim). An empty bag is zeros.
+
+    >>> bags = nn.EmbeddingBag(10, 3, mode="sum")
+    >>> bags(tede.tensor([1, 2, 4, 5, 4]), tede.tensor([0, 3])).shape
+    tede.Size([2, 3])
+    """
 
     __constants__ = ["num_embeddings", "embedding_dim", "max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse",
                      "include_last_offset", "padding_idx"]
@@ -142,7 +188,13 @@ class EmbeddingBag(_Table):
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
                         mode="mean", sparse=False, include_last_offset=False, padding_idx=None):
-        """A bag embedding with the rows of `embeddings`, not trained if `freeze`."""
+        """A bag embedding that has the matrix `embeddings`, not a copy, as its weight, not trained if `freeze`.
+
+        The others are those of `EmbeddingBag`.
+
+        >>> nn.EmbeddingBag.from_pretrained(tede.eye(3))(tede.tensor([[0, 2]]))
+        tensor([[0.5000, 0.0000, 0.5000]])
+        """
         return cls._from_pretrained(embeddings, freeze, max_norm=max_norm, norm_type=norm_type,
                                     scale_grad_by_freq=scale_grad_by_freq, mode=mode, sparse=sparse,
                                     include_last_offset=include_last_offset, padding_idx=padding_idx)

@@ -14,6 +14,7 @@ from .dropout import Dropout
 from .linear import Linear
 from .module import Module
 from .normalization import LayerNorm
+from ..._docs import completed
 
 __all__ = ["Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer", "TransformerDecoderLayer"]
 
@@ -43,8 +44,33 @@ def _get_activation_fn(name):
     raise RuntimeError(f"activation should be relu/gelu, not {name}")
 
 
+@completed
 class Transformer(Module):
-    """An encoder that reads the source and a decoder that reads the target so far and what the encoder made."""
+    """An encoder that reads the source, and a decoder that reads the target so far and what the encoder made (Vaswani
+    et al., 2017, "Attention Is All You Need"). Embeddings, positions and the last linear layer are yours to add.
+
+        d_model: features of each position.
+        nhead: heads of attention; d_model must be divisible by it.
+        num_encoder_layers, num_decoder_layers: how many of each.
+        dim_feedforward: features within the two-layer networks.
+        dropout: of attention's weights and of what is added to the residual.
+        activation: "relu", "gelu", or a function of a tensor.
+        custom_encoder, custom_decoder: modules to use instead.
+        layer_norm_eps: of the layer norms.
+        batch_first: sequences are (N, T, E) instead of (T, N, E).
+        norm_first: normalise before attention and networks instead of after.
+        bias: whether linear layers and norms have one.
+        <factory>
+
+    Shape: src (S, N, E), tgt (T, N, E), or without N -> (T, N, E). Masks are those of `MultiheadAttention`: src_mask
+    (S, S), tgt_mask (T, T), memory_mask (T, S), ``*_key_padding_mask`` (N, S) or (N, T). A RuntimeError if batches or
+    features differ.
+
+    >>> model = nn.Transformer(d_model=8, nhead=2, num_encoder_layers=1, num_decoder_layers=1, batch_first=True)
+    >>> causal = model.generate_square_subsequent_mask(3)
+    >>> model(tede.randn(2, 5, 8), tede.randn(2, 3, 8), tgt_mask=causal).shape
+    tede.Size([2, 3, 8])
+    """
 
     def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048,
                  dropout=0.1, activation=F.relu, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5,
@@ -79,7 +105,14 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
-        """The causal mask: minus infinity above the diagonal, zero elsewhere."""
+        """The causal mask of `sz` positions: minus infinity above the diagonal, zero elsewhere, so that none sees a
+        later one.
+
+        >>> nn.Transformer.generate_square_subsequent_mask(3)
+        tensor([[0., -inf, -inf],
+                [0., 0., -inf],
+                [0., 0., 0.]])
+        """
         return _causal_mask(sz, device, dtype)
 
     def _reset_parameters(self):
@@ -104,7 +137,20 @@ def _why_not_nested(layer):
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one behind the other."""
+    """`num_layers` copies of an encoder layer, one behind the other.
+
+        encoder_layer: is copied; the copies begin with the same weights, which `init` may change.
+        norm: a layer for what the last gives, as `Transformer` has it.
+        enable_nested_tensor, mask_check: whether evaluation with a padding mask leaves the padded positions out (they
+            come out zero), as in PyTorch; and whether it is checked that they are at the end.
+
+    Called as (src, mask=None, src_key_padding_mask=None, is_causal=None): src (T, N, E), or as the layer's batch_first
+    says; masks as for `MultiheadAttention`. is_causal=None compares the mask with the causal one.
+
+    >>> layer = nn.TransformerEncoderLayer(d_model=8, nhead=2, batch_first=True)
+    >>> nn.TransformerEncoder(layer, num_layers=2)(tede.randn(3, 5, 8)).shape
+    tede.Size([3, 5, 8])
+    """
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__()
@@ -143,7 +189,17 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Copies of a decoder layer, one behind the other."""
+    """`num_layers` copies of a decoder layer, one behind the other.
+
+        decoder_layer: is copied; the copies begin with the same weights.
+        norm: a layer for what the last gives.
+
+    Called as (tgt, memory, tgt_mask=None, memory_mask=None, ...), see `TransformerDecoderLayer`.
+
+    >>> layer = nn.TransformerDecoderLayer(d_model=8, nhead=2, batch_first=True)
+    >>> nn.TransformerDecoder(layer, num_layers=2)(tede.randn(3, 4, 8), tede.randn(3, 5, 8)).shape
+    tede.Size([3, 4, 8])
+    """
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__()
@@ -162,8 +218,30 @@ class TransformerDecoder(Module):
         return output if self.norm is None else self.norm(output)
 
 
+@completed
 class TransformerEncoderLayer(Module):
-    """Self-attention and a two-layer network, each with dropout, residual and LayerNorm."""
+    """Self-attention, then a two-layer network, each with dropout, a residual and a layer norm::
+
+        x = norm1(x + self_attn(x))                  # norm_first: x = x + self_attn(norm1(x))
+        x = norm2(x + linear2(activation(linear1(x))))
+
+        d_model: features of each position.
+        nhead: heads of attention; d_model must be divisible by it.
+        dim_feedforward: features within the network.
+        dropout: of attention's weights, within the network, and of what is added to x.
+        activation: "relu", "gelu", or a function of a tensor.
+        layer_norm_eps: of both norms.
+        batch_first: sequences are (N, T, E) instead of (T, N, E).
+        norm_first: normalise before attention and network instead of after.
+        bias: whether linear layers and norms have one.
+        <factory>
+
+    Called as (src, src_mask=None, src_key_padding_mask=None, is_causal=False): masks as for `MultiheadAttention`;
+    is_causal says that src_mask is the causal one. -> the shape of src.
+
+    >>> nn.TransformerEncoderLayer(d_model=8, nhead=2, batch_first=True)(tede.randn(3, 5, 8)).shape
+    tede.Size([3, 5, 8])
+    """
 
     __constants__ = ["norm_first"]
 
@@ -230,7 +308,22 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """Self-attention, attention to the encoder's output and a two-layer network."""
+    """Self-attention, attention to what an encoder made, then a two-layer network, each with dropout, a residual and a
+    layer norm::
+
+        x = norm1(x + self_attn(x))                  # norm_first: the norms come before, as in TransformerEncoderLayer
+        x = norm2(x + multihead_attn(x, memory))
+        x = norm3(x + linear2(activation(linear1(x))))
+
+    The arguments are those of `TransformerEncoderLayer`.
+
+    Called as (tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
+    tgt_is_causal=False, memory_is_causal=False); masks as for `MultiheadAttention`. -> the shape of tgt.
+
+    >>> layer = nn.TransformerDecoderLayer(d_model=8, nhead=2, batch_first=True)
+    >>> layer(tede.randn(3, 4, 8), tede.randn(3, 5, 8)).shape
+    tede.Size([3, 4, 8])
+    """
 
     __constants__ = ["norm_first"]
 

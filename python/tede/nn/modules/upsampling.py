@@ -6,7 +6,21 @@ __all__ = ["Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d"]
 
 
 class Upsample(Module):
-    """Images resized to `size`, or by `scale_factor`."""
+    """Images, or signals of one or three dimensions, resized to `size` or by `scale_factor`.
+
+        size: of the output's spatial dimensions; a number for all.
+        scale_factor: instead of size; a number for all, or one each.
+        mode: "nearest" (of 3 to 5 dimensions), "linear" (3), "bilinear" or "bicubic" (4), "trilinear" (5), "area".
+        align_corners: whether the corners' centres stay where they are; for the modes with "linear" or "cubic".
+        recompute_scale_factor: whether the factor is computed anew from the rounded size.
+
+    Shape: (N, C, *spatial) -> (N, C, *new). ValueError unless exactly one of size and scale_factor is there.
+
+    >>> nn.Upsample(scale_factor=2)(tede.tensor([[[1., 2]]]))
+    tensor([[[1., 1., 2., 2.]]])
+    >>> nn.Upsample(size=(4, 6), mode="bilinear")(tede.ones(1, 1, 2, 3)).shape
+    tede.Size([1, 1, 4, 6])
+    """
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
     name: str
@@ -39,14 +53,28 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """`Upsample` with mode="nearest"."""
+    """`Upsample` of (N, C, H, W) with mode="nearest".
+
+        size, scale_factor: as there.
+
+    >>> nn.UpsamplingNearest2d(scale_factor=2)(tede.ones(1, 1, 2, 3)).shape
+    tede.Size([1, 1, 4, 6])
+    """
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """`Upsample` with mode="bilinear" and align_corners=True."""
+    """`Upsample` of (N, C, H, W) with mode="bilinear" and align_corners=True.
+
+        size, scale_factor: as there.
+
+    >>> nn.UpsamplingBilinear2d(size=3)(tede.tensor([[[[0., 2], [4, 6]]]]))
+    tensor([[[[0., 1., 2.],
+              [2., 3., 4.],
+              [4., 5., 6.]]]])
+    """
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

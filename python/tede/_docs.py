@@ -1,0 +1,53 @@
+"""What docstrings of a family share: said once here, and put where a docstring has `<name>` on a line."""
+
+_PIECES = {
+    "reduction": """\
+reduction: what the losses of all elements become: "mean", "sum", or "none" for the losses themselves.
+size_average, reduce: older words for the same, as bools; they warn. Leave them out.""",
+    "reduction_only": """\
+reduction: what the losses of all elements become: "mean", "sum", or "none" for the losses themselves.""",
+    "factory": """\
+device, dtype: of the parameters; else the defaults.""",
+    "params": """\
+params: an iterable of parameters, of (name, parameter), or of dicts: a group each, whose "params" are trained with
+    the options that stand beside it instead of those given here.""",
+    "switches": """\
+maximize: climb instead of descend.
+foreach, fused: how the step is computed: tensor by tensor (foreach=False), lists at once, or in one kernel (fused).
+    None chooses; the results agree but for rounding.
+differentiable: let gradients flow through the step itself; slower, and no in-place tricks.""",
+    "switches_unfused": """\
+maximize: climb instead of descend.
+foreach: whether lists of tensors are updated at once; None chooses. The results agree but for rounding.
+differentiable: let gradients flow through the step itself; slower, and no in-place tricks.""",
+    "capturable": """\
+capturable: keep the count of steps on the parameters' device, which recording a step as a device's graph needs.""",
+    "last_epoch": """\
+optimizer: whose `lr` is set, one in each group; what it is now becomes "initial_lr".
+last_epoch: the number of the last step; -1 starts. To go on at another, the groups must hold "initial_lr":
+    load the optimizer's state first, or give it.""",
+    "validate_args": """\
+validate_args: whether parameters and values are checked against `arg_constraints` and `support`, with a ValueError;
+    None is the class's default: yes, unless Python runs with -O.""",
+}
+
+
+def completed(thing):
+    """Decorator: put the pieces that the docstring names, at the indentation at which it names them."""
+    thing.__doc__ = complete(thing.__doc__)
+    return thing
+
+
+def complete(doc):
+    if doc is None or "<" not in doc:
+        return doc
+    out = []
+    for line in doc.split("\n"):
+        name = line.strip()
+        piece = _PIECES.get(name[1:-1]) if name[:1] == "<" and name[-1:] == ">" else None
+        if piece is None:
+            out.append(line)
+        else:
+            indent = line[:len(line) - len(line.lstrip())]
+            out += [indent + part for part in piece.split("\n")]
+    return "\n".join(out)
