@@ -51,3 +51,21 @@ def complete(doc):
             indent = line[:len(line) - len(line.lstrip())]
             out += [indent + part for part in piece.split("\n")]
     return "\n".join(out)
+
+
+# What layers and functions of one, two and three spatial dimensions share.
+_SPACE = {1: "L", 2: "H, W", 3: "D, H, W"}
+_LAST = {1: "the last dimension", 2: "the last two dimensions", 3: "the last three dimensions"}
+
+
+def text_of_rank(doc, rank):
+    """A docstring for one rank: {rank}; {shape} and {out} for the shapes of inputs and outputs; {space}, {last} for the
+    spatial dimensions by their letters and in words; {one_of} for how sizes may be given; {n8} for an 8 of each dimension."""
+    space = _SPACE[rank]
+    out = ", ".join(f"{letter}_out" for letter in space.split(", "))
+    return complete(doc.strip("\n")).format(
+        rank=rank, space=space, last=_LAST[rank],
+        shape=f"(N, C, {space}) or (C, {space})", out=f"(N, C, {out}) or (C, {out})",
+        one_of="a number" if rank == 1 else f"a number for all dimensions, or {rank} of them",
+        sides={1: "(left, right)", 2: "(left, right, top, bottom)", 3: "(left, right, top, bottom, front, back)"}[rank],
+        **{f"n{n}": f", {n}" * rank for n in range(1, 33)})

@@ -17,10 +17,10 @@ MODULES = """
 LACKING = {'tede': 245, 'tede.amp': 15, 'tede.autograd': 24, 'tede.autograd.forward_ad': 6,
            'tede.autograd.functional': 6, 'tede.autograd.graph': 9, 'tede.distributions': 325,
            'tede.distributions.constraints': 26, 'tede.func': 14, 'tede.gguf': 5, 'tede.linalg': 1, 'tede.memory': 10,
-           'tede.nn': 130, 'tede.nn.attention': 2, 'tede.nn.functional': 96, 'tede.nn.init': 26, 'tede.nn.parameter':
-           7, 'tede.nn.utils': 18, 'tede.nn.utils.parametrizations': 3, 'tede.nn.utils.parametrize': 8,
+           'tede.nn': 4, 'tede.nn.attention': 2, 'tede.nn.functional': 1, 'tede.nn.init': 11, 'tede.nn.parameter': 1,
+           'tede.nn.utils': 18, 'tede.nn.utils.parametrizations': 3, 'tede.nn.utils.parametrize': 7,
            'tede.nn.utils.prune': 19, 'tede.nn.utils.rnn': 21, 'tede.npy': 1, 'tede.optim': 16,
-           'tede.optim.lr_scheduler': 16, 'tede.optim.swa_utils': 8, 'tede.random': 2, 'tede.safetensors': 7,
+           'tede.optim.lr_scheduler': 16, 'tede.optim.swa_utils': 7, 'tede.random': 2, 'tede.safetensors': 7,
            'tede.serialization': 21, 'tede.signal.windows': 11, 'tede.utils': 2, 'tede.utils.checkpoint': 18,
            'tede.utils.data': 37, 'tede.utils.hooks': 4}
 

@@ -19,7 +19,13 @@ _PLAIN_GAIN = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv
 
 
 def calculate_gain(nonlinearity, param=None):
-    """By how much initial values must be larger so that signals keep their size behind `nonlinearity`."""
+    """By how much initial values must be larger so that signals keep their size behind `nonlinearity`: 1 for "linear",
+    "conv1d" and the like and "sigmoid", 5/3 for "tanh", ``sqrt(2)`` for "relu", ``sqrt(2 / (1 + param**2))`` for
+    "leaky_relu" (param is the slope), 3/4 for "selu". ValueError for others.
+
+    >>> nn.init.calculate_gain("leaky_relu", 0.2)
+    1.3867504905630728
+    """
     if nonlinearity in _PLAIN_GAIN:
         return 1
     if nonlinearity == "tanh":
@@ -39,23 +45,42 @@ def calculate_gain(nonlinearity, param=None):
 
 @overridable
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
-    """Draw from the uniform distribution on [a, b)."""
+    """Fill with numbers drawn uniformly from `a` to `b`; gives the tensor. Nothing is recorded for gradients.
+
+        generator: what draws; else the default one.
+
+    >>> nn.init.uniform_(tede.empty(3), 2, 3).floor()
+    tensor([2., 2., 2.])
+    """
     with T.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 @overridable
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
-    """Draw from a normal distribution."""
+    """Fill with numbers drawn from the normal distribution of `mean` and standard deviation `std`; gives the tensor.
+
+        generator: what draws; else the default one.
+
+    >>> nn.init.normal_(tede.empty(3)).shape
+    tede.Size([3])
+    """
     with T.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Draw from a normal distribution without what lies outside [a, b].
+    """Fill with numbers drawn from a normal distribution without what lies outside `a` to `b`; gives the tensor.
+
+        a, b: bounds of the values, not multiples of `std`.
+        generator: what draws; else the default one.
 
     Values are drawn again until they lie inside. Where most of the normal distribution lies outside, candidates are
-    uniform on [a, b] instead, and kept with the density's probability.
+    uniform on [a, b] instead, and kept with the density's probability. It warns where the mean is two deviations
+    outside.
+
+    >>> nn.init.trunc_normal_(tede.empty(100), std=0.02, a=-0.04, b=0.04).abs().max() <= 0.04
+    tensor(True)
     """
     if tensor.is_meta:
         return tensor
@@ -103,24 +128,42 @@ def _reject_uniform(tensor, mean, std, a, b, generator):
 
 @overridable
 def constant_(tensor, val):
-    """Fill with `val`."""
+    """Fill with `val`; gives the tensor.
+
+    >>> nn.init.constant_(tede.empty(2), 0.3)
+    tensor([0.3000, 0.3000])
+    """
     with T.no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor):
-    """Fill with one."""
+    """Fill with one; gives the tensor.
+
+    >>> nn.init.ones_(tede.empty(2))
+    tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor):
-    """Fill with zero."""
+    """Fill with zero; gives the tensor.
+
+    >>> nn.init.zeros_(tede.empty(2))
+    tensor([0., 0.])
+    """
     with T.no_grad():
         return tensor.zero_()
 
 
 def eye_(tensor):
-    """The identity matrix: a linear layer that passes on its input."""
+    """Make a matrix the identity, as far as it goes: a linear layer that passes on its input. ValueError unless of 2
+    dimensions.
+
+    >>> nn.init.eye_(tede.empty(2, 3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
+    """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with T.no_grad():
@@ -129,7 +172,17 @@ def eye_(tensor):
 
 
 def dirac_(tensor, groups=1):
-    """A convolution that passes on its input, as many channels of it as there are."""
+    """Make the weight of a convolution pass on its input, as many channels of it as there are: 1 in the window's
+    centre, else 0.
+
+        groups: those of the convolution; each is done by itself.
+
+    ValueError unless of 3 to 5 dimensions, with the first divisible by groups.
+
+    >>> nn.init.dirac_(tede.empty(1, 2, 3))
+    tensor([[[0., 1., 0.],
+             [0., 0., 0.]]])
+    """
     rank = tensor.ndimension()
     if rank not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -164,13 +217,27 @@ def _calculate_correct_fan(tensor, mode):
 
 
 def xavier_uniform_(tensor, gain=1.0, generator=None):
-    """Uniform, with variance ``2 * gain**2 / (fan_in + fan_out)`` (Glorot & Bengio, 2010)."""
+    """Fill uniformly within ``±gain * sqrt(6 / (fan_in + fan_out))`` (Glorot and Bengio, 2010, "Understanding the
+    difficulty of training deep feedforward neural networks").
+
+    fan_in is the second size times the window, fan_out the first; ValueError below 2 dimensions. See `calculate_gain`.
+
+    >>> nn.init.xavier_uniform_(tede.empty(3, 3)).abs().max() <= 1
+    tensor(True)
+    """
     bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
-    """Normal, with variance ``2 * gain**2 / (fan_in + fan_out)`` (Glorot & Bengio, 2010)."""
+    """Fill from the normal distribution of deviation ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio, 2010,
+    "Understanding the difficulty of training deep feedforward neural networks").
+
+    fan_in is the second size times the window, fan_out the first; ValueError below 2 dimensions. See `calculate_gain`.
+
+    >>> nn.init.xavier_normal_(tede.empty(3, 5)).shape
+    tede.Size([3, 5])
+    """
     return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
 
 
@@ -180,7 +247,17 @@ def _xavier_std(tensor, gain):
 
 @overridable
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Uniform, with variance ``gain**2 / fan`` (He et al., 2015)."""
+    """Fill uniformly within ``±gain * sqrt(3 / fan)`` (He et al., 2015, "Delving Deep into Rectifiers").
+
+        a: the slope of "leaky_relu".
+        mode: "fan_in" keeps the size of signals (fan: second size times the window), "fan_out" that of gradients (first
+            size).
+        nonlinearity: for `calculate_gain`.
+        generator: what draws; else the default one.
+
+    >>> nn.init.kaiming_uniform_(tede.empty(4, 6), nonlinearity="relu").abs().max() <= 1
+    tensor(True)
+    """
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -190,7 +267,14 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Normal, with variance ``gain**2 / fan`` (He et al., 2015)."""
+    """Fill from the normal distribution of deviation ``gain / sqrt(fan)`` (He et al., 2015, "Delving Deep into
+    Rectifiers").
+
+        a, mode, nonlinearity, generator: as for `kaiming_uniform_`.
+
+    >>> nn.init.kaiming_normal_(tede.empty(4, 6), mode="fan_out").shape
+    tede.Size([4, 6])
+    """
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -205,7 +289,17 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
 
 
 def orthogonal_(tensor, gain=1, generator=None):
-    """A (semi-)orthogonal matrix, uniform among them (Saxe et al., 2013): Q of a QR of normal values."""
+    """Make a matrix (semi-)orthogonal, uniform among those there are (Saxe et al., 2013, "Exact solutions to the
+    nonlinear dynamics of learning in deep linear neural networks"). Of more dimensions, all but the first are taken
+    together.
+
+        gain: the length of rows or columns.
+        generator: what draws; else the default one.
+
+    >>> w = nn.init.orthogonal_(tede.empty(3, 5))
+    >>> (w @ w.T).allclose(tede.eye(3), atol=1e-6)
+    True
+    """
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0 or tensor.is_meta:
@@ -226,7 +320,12 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 
 def sparse_(tensor, sparsity, std=0.01, generator=None):
-    """Normal values, with the fraction `sparsity` of each column set to zero (Martens, 2010)."""
+    """Fill a matrix with normal numbers, and set the part `sparsity` of each column to zero (Martens, 2010, "Deep
+    learning via Hessian-free optimization"). ValueError unless of 2 dimensions.
+
+    >>> (nn.init.sparse_(tede.empty(10, 2), 0.3) == 0).sum(0)
+    tensor([3, 3])
+    """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     if tensor.is_meta:

@@ -43,6 +43,12 @@ class Buffer(metaclass=_BufferMeta):
 class UninitializedTensorMixin:
     """A tensor that knows its dtype and device, but not yet its shape. Only moving and converting it is allowed before
     `materialize`; everything else is a ValueError.
+
+    >>> try:
+    ...     nn.UninitializedParameter() + 1
+    ... except ValueError as error:
+    ...     print(str(error)[:45])
+    Attempted to use an uninitialized parameter i
     """
 
     # What may be done before: moving and converting, as a module does with all that it holds.
@@ -73,12 +79,14 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self):
+        """There is none yet: a RuntimeError says so."""
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
             "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. "
             "Call `forward` to initialize the parameters before accessing their attributes.")
 
     def share_memory_(self):
+        """There is no memory yet: a RuntimeError says so."""
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the "
             "parameters before calling `module.share_memory()`.")
@@ -96,11 +104,25 @@ class UninitializedTensorMixin:
 
 
 def is_lazy(tensor):
+    """Whether `tensor` has no shape yet.
+
+    >>> from tede.nn.parameter import is_lazy
+    >>> is_lazy(nn.LazyLinear(3).weight)
+    True
+    """
     return isinstance(tensor, UninitializedTensorMixin)
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A parameter whose shape is decided later; see `LazyLinear` and its kin."""
+    """A parameter whose shape is decided later; see `LazyLinear` and its kin. `materialize` gives it one, in place.
+
+        requires_grad, device, dtype: as of a parameter.
+
+    >>> weight = nn.UninitializedParameter()
+    >>> weight.materialize((2, 3))
+    >>> weight.shape, type(weight).__name__
+    (tede.Size([2, 3]), 'Parameter')
+    """
 
     cls_to_become = Parameter
 
@@ -109,7 +131,16 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin, T.Tensor):
-    """A buffer whose shape is decided later."""
+    """A buffer whose shape is decided later. `materialize` gives it one, in place.
+
+        requires_grad, device, dtype: as of a tensor.
+        persistent: whether it is in `state_dict`.
+
+    >>> mean = nn.UninitializedBuffer()
+    >>> mean.materialize((3,))
+    >>> mean.shape
+    tede.Size([3])
+    """
 
     cls_to_become = T.Tensor
 

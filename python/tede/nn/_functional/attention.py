@@ -17,7 +17,24 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
                                  use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None,
                                  v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True,
                                  is_causal=False):
-    """(output, weights or None) of attention between (length, batch, width) inputs, or (length, width) ones."""
+    """(output, weights or None) of attention between (length, batch, width) inputs, or (length, width) ones: the
+    function behind `nn.MultiheadAttention`, whose parameters are arguments here.
+
+        query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal: as that is
+            called.
+        embed_dim_to_check: the width.
+        in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, bias_k, bias_v: its parameters.
+        use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight: three projections instead of
+            in_proj_weight.
+        add_zero_attn, dropout_p, training: its settings.
+        static_k, static_v: (batch * heads, length, head size): keys and values that are projected already.
+
+    >>> layer, x = nn.MultiheadAttention(4, 2), tede.randn(3, 1, 4)
+    >>> output, weights = F.multi_head_attention_forward(
+    ...     x, x, x, 4, 2, layer.in_proj_weight, layer.in_proj_bias, None, None, False, 0.0, layer.out_proj.weight, layer.out_proj.bias)
+    >>> output.shape, weights.shape
+    (tede.Size([3, 1, 4]), tede.Size([1, 3, 3]))
+    """
     batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)

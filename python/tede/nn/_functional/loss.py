@@ -7,35 +7,94 @@ import warnings
 
 from .._native import N, T
 from ._common import legacy_reduction, reduce_loss, reduction_number
+from ..._docs import completed
 
 
+@completed
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0):
-    """Minus the logarithm of the probability that `softmax(input)` gives to the target class (or classes)."""
+    """``-log softmax(input)[target]``, reduced: the loss of a classifier's logits.
+
+        input: (N, C), (C,) or (N, C, d1, ...).
+        target: classes, (N), () or (N, d1, ...) of int64 from 0 to C - 1; or probabilities in the input's shape.
+        weight: a factor for each class, (C,); the mean is then weighted.
+        ignore_index: a target that doesn't count.
+        label_smoothing: that part of the target is spread over all classes.
+        <reduction>
+
+    >>> F.cross_entropy(tede.tensor([[2., 0, 0]]), tede.tensor([0]))
+    tensor(0.2395)
+    """
     return N.cross_entropy_loss(input, target, weight, reduction_number(reduction, size_average, reduce), ignore_index,
                                 label_smoothing)
 
 
+@completed
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    """Minus the entry of `input`, log-probabilities, that belongs to the target class."""
+    """``-weight[target] * input[target]``, reduced, for log-probabilities: what `cross_entropy` is after `log_softmax`.
+
+        input: (N, C), (C,) or (N, C, d1, ...).
+        target: classes, (N), () or (N, d1, ...) of int64.
+        weight: a factor for each class, (C,); the mean is then weighted.
+        ignore_index: a target that doesn't count.
+        <reduction>
+
+    >>> F.nll_loss(tede.tensor([[0.7, 0.3]]).log(), tede.tensor([0]))
+    tensor(0.3567)
+    """
     return N.nll_loss_nd(input, target, weight, reduction_number(reduction, size_average, reduce), ignore_index)
 
 
+@completed
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
-    """Connectionist temporal classification (Graves et al., 2006): minus the log-likelihood of unaligned targets."""
+    """Minus the log-probability of targets under all alignments with their inputs (Graves et al., 2006, "Connectionist
+    Temporal Classification").
+
+        log_probs: (T, N, C), or (T, C), from `log_softmax`.
+        targets: (N, S), or all behind each other in one dimension, without blanks.
+        input_lengths, target_lengths: (N) each; tensors or tuples of ints.
+        blank: the class that stands for no symbol.
+        zero_infinity: zero instead of an infinite loss, and its gradient.
+        <reduction_only>
+
+    "mean" divides each loss by its target's length first.
+
+    >>> log_probs = tede.zeros(4, 1, 3).log_softmax(-1)
+    >>> F.ctc_loss(log_probs, tede.tensor([[1, 2]]), (4,), (2,))
+    tensor(0.8432)
+    """
     return N.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction_number(reduction),
                       zero_infinity)
 
 
+@completed
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
                      reduction="mean"):
-    """Minus the log-likelihood of counts under Poisson distributions with the (logarithms of) rates `input`."""
+    """Minus the log-likelihood of counts: ``exp(input) - target * input``, or with log_input=False ``input - target *
+    log(input + eps)``.
+
+        full: add Stirling's approximation of ``log(target!)``.
+        <reduction>
+
+    >>> F.poisson_nll_loss(tede.tensor([0., 1]), tede.tensor([1., 3]))
+    tensor(0.3591)
+    """
     number = reduction_number(reduction, size_average, reduce)
     return N.poisson_nll_loss(input, target, log_input, full, eps, number)
 
 
+@completed
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
-    """Minus the log-likelihood of `target` under normal distributions with means `input` and variances `var`."""
+    """``(log(max(var, eps)) + (input - target)**2 / max(var, eps)) / 2``, reduced.
+
+        var: in the input's shape, that without the last dimension or with 1 there, or a number; ValueError where
+            negative.
+        full: add ``log(2 * pi) / 2``.
+        <reduction_only>
+
+    >>> F.gaussian_nll_loss(tede.tensor([0., 1]), tede.tensor([1., 1]), 1.0)
+    tensor(0.2500)
+    """
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -58,10 +117,17 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     return reduce_loss(loss, reduction)
 
 
+@completed
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """``target * (log(target) - input)``: the divergence of log-probabilities `input` from `target`.
+    """``target * (log(target) - input)``, reduced: the divergence of log-probabilities `input` from `target`.
 
-    "batchmean" is the one that divides by the number of samples, as the definition does.
+        log_target: whether the target is log-probabilities, too.
+        <reduction>
+
+    "batchmean" divides by the number of samples, as the definition does; "mean", which divides by all elements, warns.
+
+    >>> F.kl_div(tede.tensor([[0.5, 0.5]]).log(), tede.tensor([[0.9, 0.1]]), reduction="batchmean")
+    tensor(0.3681)
     """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
@@ -74,8 +140,18 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return loss / input.size(0) if per_sample and input.dim() != 0 else loss
 
 
+@completed
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """``-(t * log(x) + (1 - t) * log(1 - x))`` for probabilities x."""
+    """``-weight * (target * log(input) + (1 - target) * log(1 - input))``, reduced, for probabilities; logarithms are
+    held above -100.
+
+        target: of the input's shape, else a ValueError.
+        weight: broadcast to it.
+        <reduction>
+
+    >>> F.binary_cross_entropy(tede.tensor([0.8, 0.3]), tede.tensor([1., 0]))
+    tensor(0.2899)
+    """
     number = reduction_number(reduction, size_average, reduce)
     if target.size() != input.size():
         raise ValueError(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) "
@@ -85,18 +161,40 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return N.binary_cross_entropy(input, target, weight, number)
 
 
+@completed
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
                                      pos_weight=None):
-    """`binary_cross_entropy` of ``sigmoid(x)``, without its overflow."""
+    """`binary_cross_entropy` of ``sigmoid(input)``, without losing digits.
+
+        target: of the input's shape, else a ValueError; floating point numbers.
+        weight: a factor for each element, broadcast.
+        pos_weight: a factor for positive targets, broadcast.
+        <reduction>
+
+    >>> F.binary_cross_entropy_with_logits(tede.tensor([2., -1]), tede.tensor([1., 0]))
+    tensor(0.2201)
+    """
     number = reduction_number(reduction, size_average, reduce)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     return N.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 
+@completed
 def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean",
                          ignore_index=None, label_smoothing=0.0, options=None):
-    """`cross_entropy` of ``linear(input, linear_weight, linear_bias)``, classes first where there are more dims."""
+    """`cross_entropy` of ``linear(input, linear_weight, linear_bias)``.
+
+        input: (N, features) or (features).
+        linear_weight: (C, features), or (C, d1, ..., features) for logits (N, C, d1, ...).
+        target, weight, ignore_index, label_smoothing: as for `cross_entropy`.
+        linear_bias: of linear_weight's shape without features.
+        options: a `LinearCrossEntropyOptions`; it changes nothing here.
+        <reduction_only>
+
+    >>> F.linear_cross_entropy(tede.ones(2, 4), tede.zeros(3, 4), tede.tensor([0, 2]))
+    tensor(1.0986)
+    """
     if not 1 <= input.dim() <= 2:
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:
@@ -140,8 +238,16 @@ def _weighted(errors, weight, input, reduction, by_weight):
     return reduce_loss(errors, reduction)
 
 
+@completed
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """The squared difference."""
+    """``weight * (input - target)**2``, reduced. Shapes that differ broadcast, with a warning.
+
+        <reduction>
+        weight: of the input's shape; the mean divides by its sum.
+
+    >>> F.mse_loss(tede.tensor([1., 2]), tede.tensor([3., 2]))
+    tensor(2.)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
     expanded, wanted = _broadcast(input, target)
@@ -150,8 +256,16 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     return N.mse_loss(expanded, wanted, reduction_number(reduction))
 
 
+@completed
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """The absolute difference."""
+    """``weight * |input - target|``, reduced. Shapes that differ broadcast, with a warning.
+
+        <reduction>
+        weight: of the input's shape; the mean divides by its sum.
+
+    >>> F.l1_loss(tede.tensor([1., 2]), tede.tensor([3., 2]))
+    tensor(1.)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
     expanded, wanted = _broadcast(input, target)
@@ -160,8 +274,15 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return N.l1_loss(expanded, wanted, reduction_number(reduction))
 
 
+@completed
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    """``0.5 * d**2 / beta`` for differences below `beta`, ``d - 0.5 * beta`` above."""
+    """``d**2 / (2 * beta)`` where ``d = |input - target| < beta``, else ``d - beta / 2``, reduced.
+
+        <reduction>
+
+    >>> F.smooth_l1_loss(tede.tensor([0.5, 3]), tede.zeros(2))
+    tensor(1.3125)
+    """
     expanded, wanted = _broadcast(input, target)
     number = reduction_number(reduction, size_average, reduce)
     if beta == 0.0:
@@ -169,8 +290,16 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return N.smooth_l1_loss(expanded, wanted, number, beta)
 
 
+@completed
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """``0.5 * d**2`` for differences below `delta`, ``delta * (d - 0.5 * delta)`` above."""
+    """``d**2 / 2`` where ``d = |input - target| < delta``, else ``delta * (d - delta / 2)``, reduced.
+
+        <reduction_only>
+        weight: of the input's shape; the mean still divides by the number of elements.
+
+    >>> F.huber_loss(tede.tensor([0.5, 3]), tede.zeros(2))
+    tensor(1.3125)
+    """
     expanded, wanted = _broadcast(input, target)
     if weight is None:
         return N.huber_loss(expanded, wanted, reduction_number(reduction), delta)
@@ -179,8 +308,16 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     return _weighted(N.huber_loss(expanded, wanted, 0, delta), weight, input, reduction, by_weight=False)
 
 
+@completed
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    """``max(0, -target * (x1 - x2) + margin)``: target 1 wants x1 the larger, -1 x2."""
+    """``max(0, -target * (input1 - input2) + margin)``, reduced: where the target is 1 input1 is to be the larger,
+    where -1 input2.
+
+        <reduction>
+
+    >>> F.margin_ranking_loss(tede.tensor([1., 2]), tede.tensor([0., 3]), tede.tensor([1, 1]))
+    tensor(0.5000)
+    """
     number = reduction_number(reduction, size_average, reduce)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
@@ -188,24 +325,55 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return N.margin_ranking_loss(input1, input2, target, margin, number)
 
 
+@completed
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
-    """``x`` where the target is 1, ``max(0, margin - x)`` where it is -1."""
+    """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1, reduced.
+
+        <reduction>
+
+    >>> F.hinge_embedding_loss(tede.tensor([0.2, 0.3]), tede.tensor([1, -1]))
+    tensor(0.4500)
+    """
     return N.hinge_embedding_loss(input, target, margin, reduction_number(reduction, size_average, reduce))
 
 
+@completed
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """Hinge loss of several target classes per sample, listed in front of the first -1 of `target`."""
+    """``sum over targets y, others j of max(0, 1 - (x[y] - x[j])) / C``, reduced.
+
+        input: (N, C) or (C).
+        target: the same, of int64: classes, then -1 behind the last.
+        <reduction>
+
+    >>> F.multilabel_margin_loss(tede.tensor([0.1, 0.2, 0.4, 0.8]), tede.tensor([3, 0, -1, 1]))
+    tensor(0.8500)
+    """
     number = reduction_number(reduction, size_average, reduce)
     return N.multilabel_margin_loss(input, target, number)
 
 
+@completed
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """``log(1 + exp(-target * x))``."""
+    """``log(1 + exp(-target * input))``, reduced; targets are 1 or -1.
+
+        <reduction>
+
+    >>> F.soft_margin_loss(tede.tensor([2., -1]), tede.tensor([1., -1]))
+    tensor(0.2201)
+    """
     return N.soft_margin_loss(input, target, reduction_number(reduction, size_average, reduce))
 
 
+@completed
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """`binary_cross_entropy_with_logits`, the mean over classes."""
+    """The mean over classes, the last dimension, of `binary_cross_entropy_with_logits`, reduced.
+
+        weight: a factor for each class, (C,).
+        <reduction>
+
+    >>> F.multilabel_soft_margin_loss(tede.tensor([[2., -1]]), tede.tensor([[1., 0]]))
+    tensor(0.2201)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
     if reduction not in ("none", "mean", "sum"):
@@ -217,13 +385,33 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     return reduce_loss(loss.sum(dim=classes) / input.size(classes), reduction)
 
 
+@completed
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1."""
+    """``1 - cos(input1, input2)`` where the target is 1, ``max(0, cos - margin)`` where it is -1, reduced.
+
+        input1, input2: (N, D) or (D).
+        target: (N) or ().
+        <reduction>
+
+    >>> F.cosine_embedding_loss(tede.tensor([[1., 0]]), tede.tensor([[1., 1]]), tede.tensor([1]))
+    tensor(0.2929)
+    """
     return N.cosine_embedding_loss(input1, input2, target, margin, reduction_number(reduction, size_average, reduce))
 
 
+@completed
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """Hinge loss of one target class per sample, to the power `p`."""
+    """``sum over j != y of weight[y] * max(0, margin - x[y] + x[j])**p / C``, reduced.
+
+        input: (N, C) or (C).
+        target: (N) or () of int64.
+        p: 1 or 2, else a ValueError.
+        weight: a factor for each class, (C,).
+        <reduction>
+
+    >>> F.multi_margin_loss(tede.tensor([[0.1, 0.2, 0.4, 0.8]]), tede.tensor([3]))
+    tensor(0.3250)
+    """
     number = reduction_number(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -232,18 +420,37 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     return N.multi_margin_loss(input, target, p, margin, weight, number)
 
 
+@completed
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
                         reduce=None, reduction="mean"):
-    """``max(0, |anchor - positive| - |anchor - negative| + margin)`` in `p`-norms."""
+    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, reduced, for ``d(x, y) = ||x - y + eps||_p``.
+
+        margin: above 0, else a ValueError.
+        swap: take the negative's distance to the positive, if that is less than to the anchor.
+        <reduction>
+
+    >>> F.triplet_margin_loss(tede.tensor([[0., 0]]), tede.tensor([[1., 0]]), tede.tensor([[0., 1.5]]))
+    tensor(0.5000)
+    """
     number = reduction_number(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     return N.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number)
 
 
+@completed
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
                                       reduction="mean"):
-    """`triplet_margin_loss` with a distance of your own."""
+    """`triplet_margin_loss` with a distance of your own.
+
+        distance_function: of two tensors, a tensor of their distances; None is `pairwise_distance`.
+        margin, swap: as there.
+        <reduction_only>
+
+    >>> far = lambda x, y: (x - y).abs().amax(-1)
+    >>> F.triplet_margin_with_distance_loss(tede.zeros(1, 2), tede.ones(1, 2), tede.zeros(1, 2), distance_function=far)
+    tensor(2.)
+    """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:

@@ -14,7 +14,20 @@ def _verify_batch_size(size):
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    """Normalise each channel by the batch's mean and variance (training) or by the running ones."""
+    """``(x - mean) / sqrt(var + eps) * weight[c] + bias[c]`` for each channel c: by the batch's mean and variance if
+    `training`, else by the running ones.
+
+        input: (N, C, ...).
+        running_mean, running_var: (C); training moves them in place: ``(1 - momentum) * running + momentum * seen``.
+        weight, bias: (C), or None.
+        eps: keeps the root away from zero.
+
+    ValueError if a training batch has one value per channel.
+
+    >>> F.batch_norm(tede.tensor([[1.], [3]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
     if training:
         _verify_batch_size(input.size())
         if eps <= 0.0:
@@ -26,7 +39,16 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
                   momentum=0.1, eps=1e-5):
-    """Normalise each channel of each sample by its own mean and variance."""
+    """``(x - mean) / sqrt(var + eps) * weight[c] + bias[c]`` by the mean and variance of each channel of each sample;
+    with use_input_stats=False by the running ones.
+
+        input: (N, C, ...), more than one element a channel (ValueError).
+        running_mean, running_var: (C), moved by the batch's mean of them; or None.
+        weight, bias: (C), or None.
+
+    >>> F.instance_norm(tede.tensor([[[1., 3]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
     if use_input_stats:
         size, count = input.size(), 1
         for n in size[2:]:
@@ -37,17 +59,40 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    """Normalise over the last dimensions, those of `normalized_shape`."""
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions, those of `normalized_shape`, a list of
+    their sizes.
+
+        weight, bias: of that shape, or None.
+
+    >>> F.layer_norm(tede.tensor([[1., 2, 3, 4]]), [4])
+    tensor([[-1.3416, -0.4472,  0.4472,  1.3416]])
+    """
     return N.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=None):
-    """Divide by the root of the mean square over the last dimensions."""
+    """``x / sqrt(mean(x**2) + eps) * weight`` over the last dimensions, those of `normalized_shape`.
+
+        weight: of that shape, or None.
+        eps: None is the smallest step of the input's dtype.
+
+    >>> F.rms_norm(tede.tensor([[3., 4]]), [2])
+    tensor([[0.8485, 1.1314]])
+    """
     return N.rms_norm(input, normalized_shape, weight, eps)
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
-    """Normalise over groups of channels, each sample separately."""
+    """``(x - mean) / sqrt(var + eps) * weight[c] + bias[c]`` by the mean and variance of each sample's groups of
+    channels.
+
+        input: (N, C, ...).
+        num_groups: C must be divisible by it.
+        weight, bias: (C), or None.
+
+    >>> F.group_norm(tede.tensor([[1., 3, 5, 9]]), num_groups=2)
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     _verify_batch_size([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
@@ -55,7 +100,12 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
-    """Divide by ``(k + alpha * mean of squares over size neighbouring channels) ** beta``."""
+    """``x / (k + alpha / size * sum of squares of size neighbouring channels) ** beta``, of (N, C, ...), 3 dimensions
+    at least (ValueError).
+
+    >>> F.local_response_norm(tede.ones(1, 4, 3), size=2).shape
+    tede.Size([1, 4, 3])
+    """
     dim = input.dim()
     if dim < 3:
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {dim} dimensions)")
@@ -72,7 +122,13 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
-    """Divide by the `p`-norm along `dim`, or by `eps` where that is smaller."""
+    """``input / max(||input||_p, eps)`` along `dim`: vectors of length one.
+
+        out: a tensor for the result.
+
+    >>> F.normalize(tede.tensor([[3., 4]]))
+    tensor([[0.6000, 0.8000]])
+    """
     norm = input.norm(p, dim, keepdim=True)
     if out is None:
         return input / norm.clamp_min(eps).expand_as(input)
@@ -87,19 +143,41 @@ def _check_probability(p):
 
 
 def dropout(input, p=0.5, training=True, inplace=False):
-    """Zero each element with probability `p` and scale the others by ``1 / (1 - p)``."""
+    """Zero each element with probability `p` and multiply the others by ``1 / (1 - p)``; nothing unless `training`.
+
+        p: from 0 to 1, else a ValueError.
+        inplace: overwrite the input.
+
+    `training` is True here and doesn't follow a module: pass ``self.training`` in a `forward`.
+
+    >>> sorted(set(F.dropout(tede.ones(100), 0.5).tolist()))
+    [0.0, 2.0]
+    """
     _check_probability(p)
     return N.dropout_(input, p, training) if inplace else N.dropout(input, p, training)
 
 
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """Dropout for networks with `selu`: mean and variance stay as they are."""
+    """Dropout for networks with `selu`: mean 0 and variance 1 stay. Nothing unless `training`, which is False here.
+
+        p: from 0 to 1, else a ValueError.
+        inplace: overwrite the input.
+
+    >>> F.alpha_dropout(tede.randn(4), 0.2, training=True).shape
+    tede.Size([4])
+    """
     _check_probability(p)
     return N.alpha_dropout_(input, p, training) if inplace else N.alpha_dropout(input, p, training)
 
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """`alpha_dropout` of whole channels."""
+    """`alpha_dropout` of whole channels of (N, C, ...).
+
+        p, training, inplace: as there.
+
+    >>> F.feature_alpha_dropout(tede.randn(4, 3, 8), 0.2, training=True).shape
+    tede.Size([4, 3, 8])
+    """
     _check_probability(p)
     return N.feature_alpha_dropout_(input, p, training) if inplace else N.feature_alpha_dropout(input, p, training)
 
@@ -116,7 +194,13 @@ def _drop_unbatched(input, p, training, inplace):
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
-    """Zero whole channels of a (N, C, L) or (C, L) input."""
+    """Zero whole channels of (N, C, L) or (C, L) with probability `p`, and multiply the others by ``1 / (1 - p)``.
+
+        p, training, inplace: as for `dropout`.
+
+    >>> F.dropout1d(tede.ones(4, 3, 10), 0.5).std(-1).max()
+    tensor(0.)
+    """
     _check_probability(p)
     if input.dim() not in (2, 3):
         raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d "
@@ -133,7 +217,14 @@ def _warn_rank(name, n, dim):
 
 
 def dropout2d(input, p=0.5, training=True, inplace=False):
-    """Zero whole channels of a (N, C, H, W) input. One of 3 dimensions is taken for (N, C, L)."""
+    """Zero whole channels of (N, C, H, W) with probability `p`, and multiply the others by ``1 / (1 - p)``. An input of
+    3 dimensions is taken for (N, C, L), with a warning, as in PyTorch.
+
+        p, training, inplace: as for `dropout`.
+
+    >>> F.dropout2d(tede.ones(4, 3, 5, 5), 0.5).std((-2, -1)).max()
+    tensor(0.)
+    """
     _check_probability(p)
     if input.dim() not in (3, 4):
         _warn_rank("dropout2d", 2, input.dim())
@@ -147,7 +238,14 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 
 
 def dropout3d(input, p=0.5, training=True, inplace=False):
-    """Zero whole channels of a (N, C, D, H, W) or (C, D, H, W) input."""
+    """Zero whole channels of (N, C, D, H, W) or (C, D, H, W) with probability `p`, and multiply the others by ``1 / (1
+    - p)``.
+
+        p, training, inplace: as for `dropout`.
+
+    >>> F.dropout3d(tede.ones(2, 3, 4, 4, 4), 0.2).shape
+    tede.Size([2, 3, 4, 4, 4])
+    """
     _check_probability(p)
     if input.dim() not in (4, 5):
         _warn_rank("dropout3d", 3, input.dim())
@@ -157,7 +255,21 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
 # Embeddings -----------------------------------------------------------------------------------------------------
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-    """Rows of `weight` by number. `max_norm` shortens the rows that are used, in place, before they are read."""
+    """``weight[input]``: rows of a matrix by number.
+
+        input: (*) of int32 or int64, from 0 to rows - 1 (IndexError).
+        weight: (rows, D).
+        padding_idx: a row that gets no gradient.
+        max_norm, norm_type: rows that are used are first scaled down, in place, to this p-norm.
+        scale_grad_by_freq: divide a row's gradient by how often the batch names it.
+        sparse: the weight's gradient is a sparse tensor.
+
+    -> (*, D).
+
+    >>> F.embedding(tede.tensor([2, 0]), tede.eye(3))
+    tensor([[0., 0., 1.],
+            [1., 0., 0.]])
+    """
     if padding_idx is None:
         padding_idx = -1
     else:
@@ -174,8 +286,22 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 
 def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
                   sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None):
-    """Sums, means or maxima of bags of rows of `weight`: each row of a 2-d input is a bag, or `offsets` say where
-    bags begin."""
+    """Sums, means or maxima of bags of rows of `weight`, without the rows in between.
+
+        input: (B, n), a bag each row; or (n), with bag k beginning at offsets[k].
+        weight: (rows, D).
+        mode: "sum", "mean" or "max".
+        per_sample_weights: of the input's shape, multiply the rows; for "sum" (NotImplementedError else).
+        include_last_offset: offsets has one more element, the end of the last bag.
+        padding_idx: a row that counts in no bag.
+        max_norm, norm_type, scale_grad_by_freq, sparse: as for `embedding`.
+
+    -> (B, D).
+
+    >>> F.embedding_bag(tede.tensor([0, 2, 1]), tede.eye(3), tede.tensor([0, 2]), mode="sum")
+    tensor([[1., 0., 1.],
+            [0., 1., 0.]])
+    """
     if weight.dtype == T.long and input.is_floating_point():
         warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, "
                       "...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.", stacklevel=2)

@@ -43,11 +43,26 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
 
 def scaled_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a=None, swizzle_b=None, bias=None,
               output_dtype=T.bfloat16, contraction_dim=(), use_fast_accum=False):
-    """Products of scaled 8-bit numbers, which are only stored here."""
+    """A product of scaled 8-bit matrices, which are only stored here: NotImplementedError. Convert them first,
+    ``x.to(tede.float32)``.
+
+    >>> try:
+    ...     F.scaled_mm(*[None] * 8)
+    ... except (NotImplementedError, TypeError) as error:
+    ...     print("not here")
+    not here
+    """
     raise NotImplementedError("scaled_mm: tede doesn't multiply float8 matrices; convert them first")
 
 
 def scaled_grouped_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a=None, swizzle_b=None,
                       bias=None, offs=None, output_dtype=T.bfloat16, contraction_dim=(), use_fast_accum=False):
-    """`grouped_mm` of scaled 8-bit numbers, which are only stored here."""
+    """`grouped_mm` of scaled 8-bit numbers, which are only stored here: NotImplementedError. Convert them first.
+
+    >>> try:
+    ...     F.scaled_grouped_mm(*[None] * 6)
+    ... except (NotImplementedError, TypeError) as error:
+    ...     print("not here")
+    not here
+    """
     raise NotImplementedError("scaled_grouped_mm: tede doesn't multiply float8 matrices; convert them first")

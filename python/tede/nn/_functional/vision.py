@@ -6,17 +6,44 @@ from ._common import ntuple
 
 
 def pad(input, pad, mode="constant", value=None):
-    """Widen the last dimensions: `pad` is (before, after) of the last one, then of the one before it, and so on."""
+    """Widen the last dimensions: `pad` is (before, after) of the last one, then of the one before it, and so on.
+    Negative cuts off.
+
+        mode: "constant"; or "reflect", "replicate" or "circular", of at most three last dimensions.
+        value: of a constant, else 0.
+
+    >>> F.pad(tede.tensor([1., 2, 3]), (1, 2))
+    tensor([0., 1., 2., 3., 0., 0.])
+    """
     return N.pad(input, pad, mode, value)
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    """The windows of a batch of images, each as a column: (N, C * window, windows)."""
+    """The windows of images, each as a column (im2col): (N, C, H, W) -> (N, C * kernel area, L), where L is for each
+    dimension ``(size + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``, multiplied.
+
+        kernel_size, dilation, padding, stride: numbers, or pairs.
+
+    >>> F.unfold(tede.arange(9.).reshape(1, 1, 3, 3), 2)[0].T
+    tensor([[0., 1., 3., 4.],
+            [1., 2., 4., 5.],
+            [3., 4., 6., 7.],
+            [4., 5., 7., 8.]])
+    """
     return N.im2col(input, ntuple(kernel_size, 2), ntuple(dilation, 2), ntuple(padding, 2), ntuple(stride, 2))
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """The reverse of `unfold`: columns put back in place, summed where windows overlap."""
+    """Columns put back in place, summed where windows overlap: (N, C * kernel area, L) -> (N, C, *output_size), the
+    transpose of `unfold`.
+
+        output_size, kernel_size, dilation, padding, stride: numbers, or pairs.
+
+    >>> F.fold(tede.ones(1, 4, 4), output_size=3, kernel_size=2)
+    tensor([[[[1., 2., 1.],
+              [2., 4., 2.],
+              [1., 2., 1.]]]])
+    """
     return N.col2im(input, ntuple(output_size, 2), ntuple(kernel_size, 2), ntuple(dilation, 2), ntuple(padding, 2),
                     ntuple(stride, 2))
 
@@ -40,7 +67,18 @@ def _is_integer(value):
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
                 antialias=False):
-    """Resize the spatial dimensions to `size`, or by `scale_factor`."""
+    """Resize the spatial dimensions of (N, C, ...) to `size`, or by `scale_factor`; ValueError unless exactly one is
+    given.
+
+        mode: "nearest", "nearest-exact", "area" (1 to 3 spatial dimensions), "linear" (1), "bilinear", "bicubic",
+            "lanczos" (2), "trilinear" (3).
+        align_corners: whether the corners' centres stay where they are; for the modes with "linear" or "cubic".
+        recompute_scale_factor: whether the factor is computed anew from the rounded size.
+        antialias: widen the filter when shrinking; "bilinear", "bicubic", and "lanczos", which needs it.
+
+    >>> F.interpolate(tede.tensor([[[1., 2]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | "
@@ -110,20 +148,41 @@ def _refuse_mode(mode, n):
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
-    """`interpolate` by its old name."""
+    """`interpolate` by its older name; it warns.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     F.upsample(tede.tensor([[[1., 2]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input, size=None, scale_factor=None):
-    """`interpolate` with mode="nearest", by its old name."""
+    """`interpolate` with mode="nearest", by its older name; it warns.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     F.upsample_nearest(tede.tensor([[[1., 2]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
                   stacklevel=2)
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
-    """`interpolate` with mode="bilinear" and align_corners=True, by its old name."""
+    """`interpolate` with mode="bilinear" and align_corners=True, by its older name; it warns.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     F.upsample_bilinear(tede.tensor([[[[1., 2]]]]), size=(1, 3))
+    tensor([[[[1.0000, 1.5000, 2.0000]]]])
+    """
     warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
                   stacklevel=2)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
@@ -136,7 +195,19 @@ def _warn_align_corners():
 
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
-    """Sample images at the positions that `grid` gives, in coordinates from -1 to 1."""
+    """``input`` at the positions of `grid`: (N, C, H, W) at (N, H_out, W_out, 2) -> (N, C, H_out, W_out); or (N, C, D,
+    H, W) at (..., 3).
+
+        grid: (x, y) or (x, y, z), from -1, the left or upper edge, to 1.
+        mode: "bilinear" (of 3 dimensions trilinear), "nearest" or "bicubic" (of 2 dimensions).
+        padding_mode: what is outside: "zeros", "border" or "reflection".
+        align_corners: whether -1 and 1 are the centres of the corner pixels instead of their outer edges. None is
+            False, and warns.
+
+    >>> x = tede.arange(4.).reshape(1, 1, 2, 2)
+    >>> F.grid_sample(x, tede.zeros(1, 1, 1, 2), align_corners=False)
+    tensor([[[[1.5000]]]])
+    """
     modes = ("bilinear", "nearest", "bicubic")
     paddings = ("zeros", "border", "reflection")
     if mode not in modes:
@@ -152,7 +223,16 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
 
 def affine_grid(theta, size, align_corners=None):
-    """The grid for `grid_sample` of an affine map of images of `size`, (N, C, H, W) or (N, C, D, H, W)."""
+    """The grid for `grid_sample` that an affine map makes: (N, 2, 3) -> (N, H, W, 2), or (N, 3, 4) -> (N, D, H, W, 3).
+
+        theta: the matrices, of output positions to input positions.
+        size: of the output, (N, C, H, W) or (N, C, D, H, W).
+        align_corners: as for `grid_sample`.
+
+    >>> F.affine_grid(tede.tensor([[[1., 0, 0], [0, 1, 0]]]), (1, 1, 1, 2), align_corners=False)
+    tensor([[[[-0.5000,  0.0000],
+              [ 0.5000,  0.0000]]]])
+    """
     if align_corners is None:
         _warn_align_corners()
         align_corners = False

@@ -65,6 +65,7 @@ def _addindent(text, spaces):
 
 
 def _forward_unimplemented(self, *input):
+    """What the module computes; each class writes it. Call the module, not this: the call runs the hooks, too."""
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
@@ -89,7 +90,28 @@ def _holds_tensors(x):
 
 
 class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base first: its layout is that of any mixin
-    """Base of everything that has parameters: subclass it, assign layers to attributes, write `forward`.
+    """Base of everything that has parameters: subclass it, assign layers and parameters to attributes, write `forward`.
+
+    ``super().__init__()`` comes first. What is assigned is found by its kind: a `Parameter` is trained, a `Module`
+    becomes a child whose parameters count as this one's, a `Buffer` is saved and moved but not trained; other values
+    are plain attributes. ``module(x)`` calls `forward` and the hooks around it.
+
+    >>> class Net(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.hidden = nn.Linear(3, 4)
+    ...         self.scale = nn.Parameter(tede.ones(1))
+    ...     def forward(self, x):
+    ...         return self.scale * self.hidden(x).relu()
+    >>> net = Net()
+    >>> net(tede.randn(5, 3)).shape
+    tede.Size([5, 4])
+    >>> [name for name, _ in net.named_parameters()]
+    ['scale', 'hidden.weight', 'hidden.bias']
+    >>> net
+    Net(
+      (hidden): Linear(in_features=3, out_features=4, bias=True)
+    )
 
     Reading attributes, assigning plain ones and calls without hooks are in the C base, python/csrc/nnmodule.c.
     """
@@ -300,9 +322,17 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_buffer(self, name, tensor, persistent=True):
-        """Add a tensor that belongs to the module's state and is no parameter, such as a running mean.
+        """Add a tensor that belongs to the module's state and is no parameter, such as a running mean. Assigning an
+        `nn.Buffer` does the same.
 
-        One that isn't `persistent` stays out of `state_dict`.
+            name: the attribute's; KeyError if it is taken, empty, or has a dot.
+            tensor: None reserves the name.
+            persistent: whether it is in `state_dict`.
+
+        >>> layer = nn.Module()
+        >>> layer.register_buffer("mean", tede.zeros(3))
+        >>> layer.mean
+        tensor([0., 0., 0.])
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -321,7 +351,14 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
             self._non_persistent_buffers_set.add(name)
 
     def register_parameter(self, name, param):
-        """Add a parameter under `name`; None reserves the name."""
+        """Add a parameter under `name`, as assigning it to an attribute does; None reserves the name. A TypeError if it
+        is a plain tensor, a ValueError if it was computed from others.
+
+        >>> layer = nn.Module()
+        >>> layer.register_parameter("bias", nn.Parameter(tede.zeros(3)))
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias']
+        """
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
         self._check_name("parameter", name, self._parameters)
@@ -353,29 +390,63 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         self.add_module(name, module)
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
-        """Call ``hook(module, args)`` before forward (with_kwargs: ``hook(module, args, kwargs)``).
+        """Call ``hook(module, args)`` before forward.
+
+            prepend: before the hooks that are there.
+            with_kwargs: call ``hook(module, args, kwargs)``; what it returns is then (args, kwargs).
 
         What it returns, unless None, replaces the arguments. The handle's `remove()` takes the hook out.
+
+        >>> layer = nn.Linear(3, 2)
+        >>> handle = layer.register_forward_pre_hook(lambda module, args: print("input", tuple(args[0].shape)))
+        >>> _ = layer(tede.randn(5, 3))
+        input (5, 3)
+        >>> handle.remove()
         """
         return add_hook(self._forward_pre_hooks, hook, (self._forward_pre_hooks_with_kwargs, with_kwargs),
                         prepend=prepend)
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
-        """Call ``hook(module, args, output)`` after forward (with_kwargs: kwargs come before the output).
+        """Call ``hook(module, args, output)`` after forward.
 
-        What it returns, unless None, replaces the output. `always_call`: also when forward fails.
+            prepend: before the hooks that are there.
+            with_kwargs: call ``hook(module, args, kwargs, output)``.
+            always_call: also when forward fails.
+
+        What it returns, unless None, replaces the output. The handle's `remove()` takes the hook out.
+
+        >>> seen = []
+        >>> layer = nn.Linear(3, 2)
+        >>> with layer.register_forward_hook(lambda module, args, output: seen.append(output.shape)):
+        ...     _ = layer(tede.randn(5, 3))
+        >>> seen
+        [tede.Size([5, 2])]
         """
         return add_hook(self._forward_hooks, hook, (self._forward_hooks_with_kwargs, with_kwargs),
                         (self._forward_hooks_always_called, always_call), prepend=prepend)
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
-        """Call ``hook(module, grad_output)`` before gradients enter the module; what it returns replaces them."""
+        """Call ``hook(module, grad_output)`` before gradients enter the module; `grad_output` is a tuple, a gradient
+        for each output. What it returns, unless None, replaces them. The handle's `remove()` takes the hook out.
+
+        >>> layer = nn.Linear(3, 2)
+        >>> handle = layer.register_full_backward_pre_hook(lambda module, grads: print(grads[0].shape))
+        >>> layer(tede.randn(5, 3)).sum().backward()
+        tede.Size([5, 2])
+        """
         return add_hook(self._backward_pre_hooks, hook, prepend=prepend)
 
     def register_full_backward_hook(self, hook, prepend=False):
-        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are there.
+        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are there; both are tuples,
+        None where there is no gradient.
 
-        What it returns, unless None, replaces `grad_input`.
+        What it returns, unless None, replaces `grad_input`. The handle's `remove()` takes the hook out. Inputs and
+        outputs must not be changed in place while there is such a hook.
+
+        >>> layer = nn.Linear(3, 2)
+        >>> handle = layer.register_full_backward_hook(lambda module, inputs, outputs: print(inputs[0].shape))
+        >>> layer(tede.randn(5, 3, requires_grad=True)).sum().backward()
+        tede.Size([5, 3])
         """
         self._choose_backward_kind(True)
         return add_hook(self._backward_hooks, hook, prepend=prepend)
@@ -394,12 +465,20 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
     # Traversal ---------------------------------------------------------------------------------------------------
 
     def children(self):
-        """The modules right below this one, each once."""
+        """The modules right below this one, each once.
+
+        >>> [type(child).__name__ for child in nn.Sequential(nn.Linear(3, 2), nn.ReLU()).children()]
+        ['Linear', 'ReLU']
+        """
         for _, module in self.named_children():
             yield module
 
     def named_children(self):
-        """(name, module) of the modules right below this one, each once."""
+        """(name, module) of the modules right below this one, each once.
+
+        >>> [name for name, _ in nn.Sequential(nn.Linear(3, 2), nn.ReLU()).named_children()]
+        ['0', '1']
+        """
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -407,12 +486,23 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
                 yield name, module
 
     def modules(self, remove_duplicate=True):
-        """This module and all below it, each once."""
+        """This module and all below it, each once.
+
+        >>> len(list(nn.Sequential(nn.Linear(3, 2), nn.Sequential(nn.ReLU())).modules()))
+        4
+        """
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
-        """(dotted name, module) of this module, whose name is `prefix`, and all below it."""
+        """(dotted name, module) of this module, whose name is `prefix`, and all below it.
+
+            memo: modules that are left out.
+            remove_duplicate: whether one that is there twice comes once.
+
+        >>> [name for name, _ in nn.Sequential(nn.Linear(3, 2), nn.Sequential(nn.ReLU())).named_modules()]
+        ['', '0', '1', '1.0']
+        """
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -435,12 +525,20 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
                 yield f"{path}.{name}" if path else name, value
 
     def parameters(self, recurse=True):
-        """The parameters of this module and, if `recurse`, of all below it, each once."""
+        """The parameters of this module and, if `recurse`, of all below it, each once: what an optimizer takes.
+
+        >>> sum(p.numel() for p in nn.Linear(3, 2).parameters())
+        8
+        """
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-        """(dotted name, parameter), as `parameters`."""
+        """(dotted name, parameter), as `parameters`.
+
+        >>> dict(nn.Sequential(nn.Linear(3, 2)).named_parameters()).keys()
+        dict_keys(['0.weight', '0.bias'])
+        """
         yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
@@ -449,11 +547,20 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
             yield buffer
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
-        """(dotted name, buffer), as `buffers`."""
+        """(dotted name, buffer), as `buffers`.
+
+        >>> [name for name, _ in nn.BatchNorm1d(3).named_buffers()]
+        ['running_mean', 'running_var', 'num_batches_tracked']
+        """
         yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def get_submodule(self, target):
-        """The module at the dotted path `target` below this one; this one for an empty path."""
+        """The module at the dotted path `target` below this one; this one for an empty path. AttributeError if there is
+        none.
+
+        >>> nn.Sequential(nn.Linear(3, 2), nn.Sequential(nn.ReLU())).get_submodule("1.0")
+        ReLU()
+        """
         module = self
         for name in target.split(".") if target else ():
             if not hasattr(module, name):
@@ -464,7 +571,13 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         return module
 
     def set_submodule(self, target, module, strict=False):
-        """Put `module` at the dotted path `target`; if `strict`, something must be there already."""
+        """Put `module` at the dotted path `target`; if `strict`, something must be there already (AttributeError).
+
+        >>> model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+        >>> model.set_submodule("1", nn.Tanh())
+        >>> model[1]
+        Tanh()
+        """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, Module):
@@ -502,7 +615,15 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
     # Changing all tensors ----------------------------------------------------------------------------------------
 
     def apply(self, fn):
-        """Call `fn` on every module below, then on this one: how a model is initialised."""
+        """Call `fn` on every module below, then on this one, and give this one: how a model is initialised.
+
+        >>> def start(module):
+        ...     if isinstance(module, nn.Linear):
+        ...         nn.init.zeros_(module.weight)
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU()).apply(start)
+        >>> model[0].weight.abs().sum().item()
+        0.0
+        """
         for module in self.children():
             module.apply(fn)
         fn(self)
@@ -595,9 +716,15 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         return self._apply(lambda t: t.ipu(device))
 
     def to(self, *args, **kwargs):
-        """Move and convert in place: ``to(device)``, ``to(dtype)``, ``to(device, dtype)``, ``to(tensor)``.
+        """Move and convert all parameters and buffers in place: ``to(device)``, ``to(dtype)``, ``to(device, dtype)``,
+        ``to(tensor)``, each with non_blocking and memory_format (for weights of four or five dimensions). Gives the
+        module.
 
-        A dtype applies to floating-point tensors; integers keep theirs.
+        A dtype applies to floating point and complex tensors; integers keep theirs. Parameters stay the same objects,
+        so an optimizer keeps them; where that can't be (from "meta", say) the error says so.
+
+        >>> nn.Linear(3, 2).to(tede.float64).weight.dtype
+        tede.float64
         """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None:
@@ -626,7 +753,11 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         return self._apply(convert)
 
     def to_empty(self, *, device, recurse=True):
-        """Move to `device` without copying: the values are whatever the memory holds."""
+        """Move to `device` without copying: the values are whatever the memory holds. For models made on "meta".
+
+        >>> nn.Linear(3, 2, device="meta").to_empty(device="cpu").weight.shape
+        tede.Size([2, 3])
+        """
         return self._apply(lambda t: T.empty_like(t, device=device), recurse=recurse)
 
     def share_memory(self):
@@ -634,7 +765,15 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         return self._apply(lambda t: t.share_memory_())
 
     def train(self, mode=True):
-        """Set training mode here and below: what dropout and batch normalisation look at."""
+        """Set training mode here and below, and give the module: what dropout and batch normalisation look at. It has
+        nothing to do with gradients, see `no_grad` for these.
+
+            mode: False is evaluation.
+
+        >>> model = nn.Sequential(nn.Dropout())
+        >>> model.train(False)[0].training
+        False
+        """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -643,17 +782,33 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         return self
 
     def eval(self):
-        """``train(False)``."""
+        """``train(False)``: dropout off, batch normalisation by its running statistics.
+
+        >>> nn.Sequential(nn.Dropout()).eval()[0].training
+        False
+        """
         return self.train(False)
 
     def requires_grad_(self, requires_grad=True):
-        """Say for all parameters whether gradients are to be computed for them."""
+        """Say for all parameters whether gradients are to be computed for them; gives the module.
+
+        >>> frozen = nn.Linear(3, 2).requires_grad_(False)
+        >>> frozen.weight.requires_grad
+        False
+        """
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none=True):
-        """Drop all parameters' gradients, or fill them with zeros."""
+        """Drop all parameters' gradients (they become None), or with set_to_none=False fill them with zeros.
+
+        >>> layer = nn.Linear(3, 2)
+        >>> layer(tede.ones(3)).sum().backward()
+        >>> layer.zero_grad()
+        >>> layer.weight.grad is None
+        True
+        """
         for parameter in self.parameters():
             grad = parameter.grad
             if grad is None:
