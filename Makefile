@@ -62,7 +62,7 @@ c-tests: c-programs  ## the C tests, then again with failing allocations
 # The package in a folder of its own, from another build; OpenBLAS is looked for beside it.
 define package
 	rm -rf $(1)/package && mkdir -p $(1)/package && cp -r python/tede $(1)/package/
-	cp $(1)/_C*.so $(1)/package/tede/ && mkdir -p $(1)/package/tede/lib/tede && cp $(1)/lib/libtede.so $(1)/lib/libtede.so.0 $(1)/package/tede/lib/
+	cp $(1)/_C*.so $(1)/operators.json $(1)/package/tede/ && mkdir -p $(1)/package/tede/lib/tede && cp $(1)/lib/libtede.so $(1)/lib/libtede.so.0 $(1)/package/tede/lib/
 	cp $(1)/lib/tede/*.so $(1)/package/tede/lib/tede/
 	mkdir $(1)/package/tede/include && ln -s $(CURDIR)/include/tede $(1)/package/tede/include/
 	mkdir -p $(1)/package/tede/lib/pkgconfig $(1)/package/tede/lib/cmake/tede

@@ -2,7 +2,8 @@
 
 Writes the generated C files to a folder; --header writes ops.h alone;
 --list prints the C files' names, a line each: `main NAME`, `loops NAME` (compiled once
-per instruction set), `header NAME`.  With --public it writes the outputs that are committed; with --check it fails if
+per instruction set), `header NAME`.  --manual FILE writes
+the operators' manual pages.  With --public it writes the outputs that are committed; with --check it fails if
 those are stale.  A file is touched only when its bytes change."""
 import argparse
 import pathlib
@@ -13,7 +14,7 @@ if __package__ in (None, ''):      # run as a file, by the build
     sys.path.insert(0, str(ROOT))
     __package__ = 'codegen'
 
-from codegen import batching, boxing, device_kernels, emit_calls, emit_public, emit_pyi, formula, maths  # noqa: E402
+from codegen import batching, boxing, device_kernels, emit_calls, emit_public, emit_pyi, formula, manual, maths  # noqa: E402
 from codegen.emit_c import Chunk  # noqa: E402
 from codegen.entries import EntryError, load  # noqa: E402
 from tools import sources  # noqa: E402
@@ -53,6 +54,7 @@ def main():
     parser.add_argument('--header', type=pathlib.Path)
     parser.add_argument('--public', action='store_true')
     parser.add_argument('--check', action='store_true')
+    parser.add_argument('--manual', type=pathlib.Path)
     options = parser.parse_args()
     try:
         families = load(ROOT / 'ops')
@@ -75,6 +77,9 @@ def main():
                   **emit_pyi.committed(ROOT, families)}
     if options.header:
         write(options.header, emit_public.ops_header(families))
+        return
+    if options.manual:
+        write(options.manual, manual.Manual(families, ROOT).json())
         return
     if options.check:
         stale = [str(p.relative_to(ROOT)) for p, text in public.items() if not p.exists() or p.read_text() != text]

@@ -2,6 +2,8 @@
 import json
 import re
 
+from .manual import summary
+
 
 def short_forms(op):
     """static inline functions with defaults filled in, which an entry names: ``c: add(self, other)``."""
@@ -62,7 +64,7 @@ extern "C" {
         parts.append(f'\n/* ==== {family} {"=" * max(4, 100 - len(family))} */\n')
         for group in groups:
             for op in group:
-                doc = (op.entry.get('doc') or '').strip().split('\n')[0]
+                doc = summary(op.entry)
                 if op.variant == 'functional' and doc:
                     parts.append(f'/* {doc.replace("*/", "* /")} */')
                 must = ' TD_MUST_USE' if op.returns == 'int ' else ''
@@ -130,7 +132,7 @@ def operators_page(families, root):
             marks = ''.join(m for m, on in (('I', any(o.variant == 'inplace' for o in group)), ('O', any(o.variant == 'out' for o in group)),
                                             ('M', 'method' in variants), ('G', op.entry.get('grad') not in (None, 'none') or
                                                                            op.kind == 'composite')) if on)
-            doc = with_formula((op.entry.get('doc') or '').strip().split('\n')[0], op.entry.get('value')).replace('|', '\\|')
+            doc = with_formula(summary(op.entry), op.entry.get('value')).replace('|', '\\|')
             name = op.schema.name.rstrip('_') if op.variant == 'inplace' else op.schema.name
             module, _, rest = name.partition('_')
             found = figures.get(f'{module}.{rest}' if module in ('linalg', 'fft', 'special') else name, ('',) * 4)

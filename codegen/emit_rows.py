@@ -9,6 +9,7 @@ from . import batching, traits
 from .boxing import Signature
 from .entries import PLACES
 from .grad import Uses
+from .manual import summary
 from .schema import shown
 
 
@@ -133,7 +134,7 @@ class Rows:
     .info = {{
         .name = "{s.name}", .overload = "{s.overload}",
         .schema = {quote(shown(s, op.gives_views, op.variant == 'out'))},
-        .doc = {json.dumps((op.entry.get("doc") or "").strip())},
+        .doc = {json.dumps(summary(op.entry))},
         .arguments = {arguments}, .results = {results}, .n_arguments = {len(s.arguments)}, .n_results = {len(s.results)},
         .flags = {self.flags(op)},{alias} .traits = &{self.traits_table(op, batch_text)},
     }},

@@ -17,7 +17,7 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'layouts', 'sparse_into', 'takes_layout',
           'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'undo', 'splits', 'shown', 'spelled', 'geometry', 'implementation', 'reduces',
           'fold', 'onnx', 'device', 'rows', 'sized_by', 'writes', 'from_cpu', 'node', 'formats', 'late',
-          'fills'}
+          'fills', 'args', 'shape', 'returns', 'raises'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 FLAGS = {'any_device', 'casts', 'checks_elements', 'contiguous_out', 'copies', 'counts_writes', 'data_dependent', 'detaches', 'draws_out', 'factory', 'fills_out',
          'heavy', 'inplace_alias_method', 'inplace_function', 'inplace_method', 'inplace_view', 'internal', 'knows_bits', 'makes_zeros', 'may_view',
@@ -367,6 +367,9 @@ def each_name(entry):
         one = {k: fill(v) if name and isinstance(v, str) else v for k, v in entry.items() if k != 'for'}
         if name and 'refuses' in one:
             one['refuses'] = {fill(text): groups for text, groups in one['refuses'].items()}
+        for field in ('args', 'raises') if name else ():
+            if field in one:
+                one[field] = {key: fill(text) for key, text in one[field].items()}
         yield one
 
 

@@ -44,14 +44,42 @@ MENU = [
 # ---- Python -----------------------------------------------------------------------------------------------------------
 
 def signature(thing, name):
-    """How it is called, on one line; an operator's signature is its schema."""
+    """How it is called, on one line."""
     doc = inspect.getdoc(thing) or ""
-    if re.match(r"[\w.]+\(.*\) -> ", doc):
-        return ""                                       # the docstring begins with the schemas
     try:
         return name + re.sub(r"<(\w+) object at 0x\w+>", r"<\1>", str(inspect.signature(thing)))
     except (TypeError, ValueError):
         return name if not doc.startswith(name + "(") else ""
+
+
+def operator(thing, method):
+    """The manual page of an operator as Markdown; of a method that is a function, too, how it is called, and where the page is."""
+    from tede import _manual
+    (_, calls), (_, text), *sections = _manual.sections(thing)
+    text = re.sub(r"(?<!`)``(?!`)", "`", text)
+    out = ["```python", calls, "```", ""]
+    link = re.search(r"^(?:The method of|Another name of) `tede\.([\w.]+)`", text, re.M)
+    if link:
+        place, _, name = link[1].rpartition(".")
+        note = text[link.start():].split("\n")[0]
+        linked = note.replace(link[0].split(" of ")[1], f"[`tede.{link[1]}`]({place or 'tede'}.md#{name})", 1)
+        if method:
+            return "\n".join([*out, linked])
+        text = text.replace(note, linked)
+    out += [text, ""]
+    for title, body in sections:
+        body = "\n".join(line[4:] for line in body.split("\n"))
+        if title in ("Arguments", "Raises"):
+            body = re.sub(r"(?<!`)``(?!`)", "`", re.sub(r"\n +", " ", body))
+            out += [f"**{title}**", "", *(re.sub(r"^(\w+)", r"- `\1`", line) for line in body.split("\n")), ""]
+        elif title == "Example":
+            out += ["```pycon", body, "```", ""]
+        elif title == "Overloads":
+            out += ["<details markdown><summary>Schemas</summary>", "", "```text", body, "```", "", "</details>", ""]
+        else:
+            body = re.sub(r"(?<!`)``(?!`)", "`", body.replace("\n", " "))
+            out += [f"**{title}**: {body}", ""]
+    return "\n".join(out)
 
 
 def prose(doc):
@@ -114,6 +142,9 @@ def python_page(title, path, about):
         elif not callable(thing) and not isinstance(thing, property) and not inspect.isdatadescriptor(thing):
             continue
         out += [f"## {name} {{ #{name} }}", ""]
+        if hasattr(thing, "_full_name") and hasattr(thing, "schemas"):
+            out += [operator(thing, path.endswith(".Tensor")), ""]
+            continue
         called = signature(thing, name) if callable(thing) else ""
         if called and called != name:
             out += ["```python", called, "```", ""]
@@ -216,7 +247,7 @@ theme:
     - {{media: "(prefers-color-scheme: dark)", scheme: slate, primary: deep orange, toggle: {{icon: material/weather-sunny, name: light}}}}
 extra_css: [extra.css]
 plugins: [search]
-markdown_extensions: [attr_list, admonition, tables, pymdownx.highlight, pymdownx.superfences, {{toc: {{permalink: true, toc_depth: 3}}}}]
+markdown_extensions: [attr_list, admonition, md_in_html, tables, pymdownx.highlight, pymdownx.superfences, {{toc: {{permalink: true, toc_depth: 3}}}}]
 validation: {{nav: {{omitted_files: warn, not_found: warn}}, links: {{not_found: warn, anchors: warn, absolute_links: warn, unrecognized_links: warn}}}}
 nav:
 {nav}

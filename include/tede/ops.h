@@ -1384,7 +1384,7 @@ TD_API td_tensor *td__shape_as_tensor(td_tensor *self);
 
 /* ==== loss ================================================================================================ */
 
-/* The cross entropy between logits and targets, which are class numbers or probabilities. Classes are dimension 1, or the */
+/* The cross entropy between logits and targets, which are class numbers or probabilities. Classes are dimension 1, or the only one. */
 TD_API td_tensor *td_cross_entropy_loss(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
         int64_t ignore_index, double label_smoothing);
 /* Cross entropy of rows of logits with class numbers in one pass; also each row's logsumexp and the weights' sum. */
@@ -1541,7 +1541,7 @@ TD_API int td_dot_out(td_tensor *self, td_tensor *tensor, td_tensor *out) TD_MUS
 /* ``dot(conj(self), other)``. */
 TD_API td_tensor *td_vdot(td_tensor *self, td_tensor *other);
 TD_API int td_vdot_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
-/* The product of vectors, matrices, or batches of matrices, whose leading dimensions are broadcast. A vector counts as a */
+/* The product of vectors, matrices, or batches of matrices, whose leading dimensions are broadcast. A vector counts as a row on the left and as a column on the right. */
 TD_API td_tensor *td_matmul(td_tensor *self, td_tensor *other);
 TD_API int td_matmul_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 /* Gradients of matmul. */
@@ -1612,7 +1612,7 @@ TD_API int td_linear_backward(td_tensor **results, td_tensor *self, td_tensor *g
 TD_API td_tensor *td_bilinear(td_tensor *input1, td_tensor *input2, td_tensor *weight, td_tensor *bias);
 /* ``self * factor``, and self as it is if the factor is 1. */
 TD_API td_tensor *td_scale(td_tensor *self, td_scalar factor);
-/* Einstein's notation: dimensions with the same letter go together, letters that the result doesn't name are summed. The */
+/* Einstein's notation: dimensions with the same letter go together, letters that the result doesn't name are summed. The operands are contracted in pairs, left to right or along ``path``. */
 TD_API td_tensor *td_einsum(const char *equation, int64_t n_tensors, td_tensor *const *tensors, int64_t n_path,
         const int64_t *path);
 /* Products summed over the given dimensions of both operands; the others follow, self's first. */
@@ -1747,7 +1747,7 @@ TD_API int td__fused_rms_norm_backward(td_tensor **results, td_tensor *grad_out,
 TD_API int td_rms_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, int64_t n_normalized_shape,
         const int64_t *normalized_shape, td_tensor *rstd, td_tensor *weight, const double *eps,
         int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
-/* Each channel (dimension 1) brought to mean 0 and variance 1 over everything else, scaled by weight and shifted by bias. In */
+/* Each channel (dimension 1) brought to mean 0 and variance 1 over everything else, scaled by weight and shifted by bias. In training the batch's own statistics are used, and mixed into the running ones; else the running ones are used. */
 TD_API td_tensor *td_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
         td_tensor *running_var, bool training, double momentum, double eps, bool cudnn_enabled);
 /* batch_norm, and the mean and reciprocal deviation of each channel that training used. */
@@ -1837,10 +1837,10 @@ TD_API int td_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor
         td_tensor *offset2bag, td_tensor *bag_size, td_tensor *max_indices, int64_t mode,
         bool scale_grad_by_freq, bool sparse, td_tensor *per_sample_weights, int64_t padding_idx, int64_t n_mask,
         const bool *mask) TD_MUST_USE;
-/* ``softmax(scale * query @ key.T + mask) @ value`` over the last two dimensions. A boolean mask says which keys take part, */
+/* ``softmax(scale * query @ key.T + mask) @ value`` over the last two dimensions. A boolean mask says which keys take part, one of numbers is added. With ``enable_gqa`` several query heads share one key head. */
 TD_API td_tensor *td_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value,
         td_tensor *attn_mask, double dropout_p, bool is_causal, const double *scale, bool enable_gqa);
-/* Attention between (batch, length, features) operands with the projections in front of it and behind it, and its weights, or None. A mask is true where nobody */
+/* Attention between (batch, length, features) operands with the projections in front of it and behind it, and its weights, or None. A mask is true where nobody looks: of (length, source) if mask_type is 0, (batch, source) if 1, (batch, heads, length, source) if 2. */
 TD_API int td__native_multi_head_attention(td_tensor **results, td_tensor *query, td_tensor *key,
         td_tensor *value, int64_t embed_dim, int64_t num_head, td_tensor *qkv_weight, td_tensor *qkv_bias,
         td_tensor *proj_weight, td_tensor *proj_bias, td_tensor *mask, bool need_weights,
@@ -1918,7 +1918,7 @@ TD_API int td__fused_adagrad_(int64_t n_self, td_tensor *const *self, int64_t n_
 
 /* ==== packed ============================================================================================== */
 
-/* Self with the elements of its last dimension in blocks of few bits. Formats: ``int8`` (a scale for each row), ``int4_g32``, */
+/* Self with the elements of its last dimension in blocks of few bits. Formats: ``int8`` (a scale for each row), ``int4_g32``, ``int4_g64`` and ``int4_g128`` (a scale and a zero point for each group of so many), GGUF's ``q4_0``, ``q8_0``, ``q4_k`` and ``q6_k``, and ``mxfp4``. ``linear`` multiplies by it, ``to_dense`` unpacks it; its elements can't be written. */
 TD_API td_tensor *td_to_packed(td_tensor *self, const char *format);
 /* A packed tensor over a format's blocks, which are bytes. */
 TD_API td_tensor *td__packed_from_blocks(td_tensor *blocks, int64_t n_size, const int64_t *size,
@@ -1930,7 +1930,7 @@ TD_API td_tensor *td__unpack_rows(td_tensor *rows, const char *format, int64_t c
 /* What ``linear`` gives of a weight whose rows are these blocks. */
 TD_API td_tensor *td__packed_linear(td_tensor *input, td_tensor *rows, const char *format, int64_t columns,
         td_tensor *bias);
-/* A matrix of codes of four bits (int32, 0 to 15) as `_weight_int4pack_mm_for_cpu` reads it, two codes in a byte. `innerKTiles` means */
+/* A matrix of codes of four bits (int32, 0 to 15) as `_weight_int4pack_mm_for_cpu` reads it, two codes in a byte. `innerKTiles` means nothing on the CPU. */
 TD_API td_tensor *td__convert_weight_to_int4pack_for_cpu(td_tensor *self, int64_t innerKTiles);
 /* ``self @ w.T`` of packed codes: ``w = (code - 8) * scale + zero``, with a scale and a zero for each `qGroupSize` columns of each row. */
 TD_API td_tensor *td__weight_int4pack_mm_for_cpu(td_tensor *self, td_tensor *mat2, int64_t qGroupSize,
@@ -2422,7 +2422,7 @@ TD_API td_tensor *td_fused_moving_avg_obs_fake_quant(td_tensor *self, td_tensor 
         td_tensor *fake_quant_on, td_tensor *running_min, td_tensor *running_max, td_tensor *scale,
         td_tensor *zero_point, double averaging_const, int64_t quant_min, int64_t quant_max, int64_t ch_axis,
         bool per_row_fake_quant, bool symmetric_quant);
-/* Windows of images of bytes with channels last: the largest byte of each, or the mean of what they are above ``zero_point``, moved back and rounded. ``size`` */
+/* Windows of images of bytes with channels last: the largest byte of each, or the mean of what they are above ``zero_point``, moved back and rounded. ``size`` has the result's lines and pixels; ``window`` the sizes, strides, padding and dilation; without it windows follow from ``size``. A mean is of ``divisor`` elements, of 0 as many as there are, with ``include_pad`` those of the padding as well. */
 TD_API td_tensor *td__bytes_pool(td_tensor *x, int64_t n_size, const int64_t *size, int64_t n_window,
         const int64_t *window, bool maximum, bool include_pad, int64_t divisor, int64_t zero_point);
 /* The sum of what two tensors' integers stand for, or with ``relu`` the part of it above 0, quantized with a scale and a zero point of its own. */
@@ -2445,9 +2445,9 @@ TD_API td_tensor *td__fake_quantize_learnable_per_channel_affine(td_tensor *self
 TD_API int td__fake_quantize_learnable_per_channel_affine_backward(td_tensor **results, td_tensor *grad,
         td_tensor *self, td_tensor *scale, td_tensor *zero_point, int64_t axis, int64_t quant_min,
         int64_t quant_max, double grad_factor) TD_MUST_USE;
-/* A matrix of int8 as panels for `_bytes_product`. ``run`` of a row's bytes lie beside each other in what it is multiplied with: all of them, or */
+/* A matrix of int8 as panels for `_bytes_product`. ``run`` of a row's bytes lie beside each other in what it is multiplied with: all of them, or of windows those of a line, or of a pixel where windows are dilated; 0: each row is the window of one channel. */
 TD_API td_tensor *td__bytes_pack(td_tensor *weight, int64_t run);
-/* Rows of bytes, or windows of an image with channels last, times a packed matrix, in integers; ``window`` ends with how many blocks of */
+/* Rows of bytes, or windows of an image with channels last, times a packed matrix, in integers; ``window`` ends with how many blocks of channels meet columns of their own; with ``apart`` each column is the product of one channel's windows and a row of its own: ``round((sum - less + more) * by) + zero_point`` as bytes, or ``(sum - less) * by + more`` as float32. Of a quantized x the bytes are a quantized tensor. */
 TD_API td_tensor *td__bytes_product(td_tensor *x, td_tensor *panels, int64_t columns, td_tensor *less,
         td_tensor *more, td_tensor *by, int64_t n_window, const int64_t *window, bool apart, int64_t fill,
         int64_t least, double scale, int64_t zero_point, td_dtype dtype);
@@ -3032,7 +3032,7 @@ TD_API td_tensor *td_rnn_tanh_cell(td_tensor *input, td_tensor *hx, td_tensor *w
 /* One step of a recurrent layer with relu. */
 TD_API td_tensor *td_rnn_relu_cell(td_tensor *input, td_tensor *hx, td_tensor *w_ih, td_tensor *w_hh,
         td_tensor *b_ih, td_tensor *b_hh);
-/* One layer in one direction, from the products of the inputs with their weights: hidden states, cell states, and what the */
+/* One layer in one direction, from the products of the inputs with their weights: hidden states, cell states, and what the backward pass needs. Modes: 0 relu, 1 tanh, 2 LSTM, 3 GRU. */
 TD_API int td_rnn_layer(td_tensor **results, td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh,
         td_tensor *b_hh, int64_t mode, bool reverse) TD_MUST_USE;
 /* Gradients of rnn_layer. */

@@ -315,24 +315,74 @@ static PyObject *get_module(PyObject *self, void *unused)
             path = spaces[k].path;
     return PyUnicode_FromFormat("%s%s", td_py_package, path + sizeof "tede" - 1);
 }
-static PyObject *get_doc(PyObject *self, void *unused)
+/* Help and signatures are made in Python, when somebody asks. */
+static PyObject *of_manual(PyObject *self, const char *what)
+{
+    TD_PY_AUTO PyObject *module = PyImport_ImportModule("tede._manual");
+    return module ? PyObject_CallMethod(module, what, "O", self) : NULL;
+}
+static PyObject *get_doc(PyObject *self, void *unused) { (void)unused; return of_manual(self, "page"); }
+static PyObject *get_signature(PyObject *self, void *unused) { (void)unused; return of_manual(self, "signature"); }
+
+/* The line of the first overload that has one. */
+static PyObject *get_line(PyObject *self, void *unused)
 {
     (void)unused;
     OperatorObject *op = (OperatorObject *)self;
-    PyObject *text = PyUnicode_FromString("");
-    const char *doc = NULL;
-    for (int i = 0; i < op->n_ops && text; i++) {
+    for (int i = 0; i < op->n_ops; i++) {
         const td_op_info *info = td_op_describe(op->ops[i]);
-        PyObject *longer = PyUnicode_FromFormat("%U%s\n", text, info->schema);
-        Py_SETREF(text, longer);
-        if (!doc && info->doc && *info->doc)
-            doc = info->doc;
+        if (info->doc && *info->doc)
+            return PyUnicode_FromString(info->doc);
     }
-    if (text && doc) {
-        PyObject *longer = PyUnicode_FromFormat("%U\n%s", text, doc);
-        Py_SETREF(text, longer);
+    return PyUnicode_FromString("");
+}
+static PyObject *get_full_name(PyObject *self, void *unused)
+{
+    (void)unused;
+    return td_py_full_name(td_op_describe(((OperatorObject *)self)->ops[0]));
+}
+
+/* (name, keyword only, whether there is a default, the default) for each argument that isn't an out= of the schema. */
+static PyObject *arguments_of(const Overload *o)
+{
+    PyObject *list = PyList_New(0);
+    for (int i = 0; i < o->info->n_arguments && list; i++) {
+        const td_arg *a = &o->info->arguments[i];
+        if (a->is_out)
+            continue;
+        PyObject *value = a->has_default ? td_py_object_of(&a->default_value) : Py_NewRef(Py_None);
+        PyObject *name = i == o->receiver ? PyUnicode_FromString("self") : Py_NewRef(o->names[i]);
+        PyObject *row = value && name ? Py_BuildValue("(OOOO)", name, a->keyword_only ? Py_True : Py_False,
+                                                      a->has_default ? Py_True : Py_False, value) : NULL;
+        Py_XDECREF(value);
+        Py_XDECREF(name);
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
     }
-    return text;
+    return list;
+}
+/* (schema, name of the argument that takes the other ints, how many outputs, whether requires_grad= is taken, arguments) for each
+ * form of a call that isn't deprecated, in the order in which they are tried. */
+static PyObject *get_forms(PyObject *self, void *unused)
+{
+    (void)unused;
+    OperatorObject *op = (OperatorObject *)self;
+    if (!op->ready && prepare(op) < 0)
+        return NULL;
+    PyObject *list = PyList_New(0);
+    for (int i = 0; i < op->count && list; i++) {
+        const Overload *o = &op->overloads[i];
+        if (o->hidden)
+            continue;
+        PyObject *arguments = arguments_of(o);
+        PyObject *row = arguments ? Py_BuildValue("(sOiNN)", o->info->schema, o->varargs >= 0 ? o->names[o->varargs] : Py_None, (int)o->n_out,
+                                                  PyBool_FromLong(o->factory), arguments) : NULL;
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
 }
 static PyObject *get_schemas(PyObject *self, void *unused)
 {
@@ -391,6 +441,10 @@ static PyGetSetDef operator_getset[] = {
     {"__qualname__", get_qualname, NULL, NULL, NULL},
     {"__module__", get_module, NULL, NULL, NULL},
     {"__doc__", get_doc, NULL, NULL, NULL},
+    {"__signature__", get_signature, NULL, NULL, NULL},
+    {"_line", get_line, NULL, "What the table of operators says of it.", NULL},
+    {"_full_name", get_full_name, NULL, "The first overload's name with its namespace.", NULL},
+    {"_forms", get_forms, NULL, "How it is called, for tede._manual.", NULL},
     {"schemas", get_schemas, NULL, "The schemas of all overloads.", NULL},
     {NULL},
 };

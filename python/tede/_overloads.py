@@ -12,8 +12,18 @@ def _plain(result, schema):
     return tuple([list(x) if type(x) is tuple else x for x in result])
 
 
+class _Page:
+    """The __doc__ of a class whose objects have manual pages."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __get__(self, overload, owner):
+        return self.text if overload is None else overload.op.__doc__
+
+
 class OpOverload:
-    """One overload: called with the arguments of its schema."""
+    __doc__ = _Page("One overload: called with the arguments of its schema.")
     __module__ = "tede._ops"
 
     def __init__(self, packet, full, schema_text, flags):
@@ -74,6 +84,10 @@ class OpOverload:
         return self._op
 
     @property
+    def __signature__(self):
+        return self._op.__signature__
+
+    @property
     def tags(self):
         from tede import _tags
         return _tags.of(self._name)
@@ -120,7 +134,7 @@ class OpOverload:
 
 
 class OpOverloadPacket:
-    """All overloads of a name."""
+    __doc__ = _Page("All overloads of a name.")
     __module__ = "tede._ops"
 
     def __init__(self, namespace, name):
@@ -158,6 +172,10 @@ class OpOverloadPacket:
     @property
     def op(self):
         return self._refresh()
+
+    @property
+    def __signature__(self):
+        return self._refresh().__signature__
 
     @property
     def _overload_names(self):

@@ -656,6 +656,10 @@ class CustomOpDef:
         self.__name__ = name
         self.__doc__ = fn.__doc__
 
+    @property
+    def __signature__(self):
+        return inspect.signature(self._init_fn)
+
     def _run_fake(self, *args, **kwargs):
         if self._fake is None:
             if not self._opoverload._schema.returns:
