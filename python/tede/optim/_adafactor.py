@@ -2,10 +2,30 @@
 from ..nn._native import T
 from ._functional import adafactor  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, step_tensor, to_scalar
+from .._docs import completed
 
 
+@completed
 class Adafactor(PerParameter):
-    """Steps scaled by a second moment that is kept as a row and a column only (Shazeer & Stern, 2018)."""
+    """Steps scaled by a second moment that is kept, of matrices, as a row and a column only (Shazeer and Stern, 2018,
+    "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost").
+
+        <params>
+        lr: the largest relative step: a step is ``min(lr, 1 / sqrt(step))`` times the parameter's own size.
+        beta2_decay: how the moments' memory grows: ``1 - step ** beta2_decay`` stays.
+        eps: what is under the root at least (None is the dtype's smallest step), and the least size of a parameter.
+        d: steps above this root mean square are clipped to it.
+        weight_decay: shrinks parameters directly, as `AdamW`.
+        foreach: kept for PyTorch's signature.
+        maximize: climb instead of descend.
+
+    >>> model = nn.Linear(3, 2)
+    >>> optimizer = tede.optim.Adafactor(model.parameters())
+    >>> model(tede.ones(4, 3)).pow(2).mean().backward()
+    >>> optimizer.step()
+    >>> optimizer.state[model.weight]["row_var"].shape
+    tede.Size([2, 1])
+    """
 
     def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None,
                  maximize=False):

@@ -3,12 +3,32 @@ import math
 
 from ..nn._native import T
 from .optimizer import PerParameter, check, to_scalar
+from .._docs import completed
 
 __all__ = ["Muon"]
 
 
+@completed
 class Muon(PerParameter):
-    """Momentum whose step is the nearest orthogonal matrix, by a Newton-Schulz iteration (Jordan et al., 2024)."""
+    """Momentum whose step is about the nearest orthogonal matrix, by a Newton-Schulz iteration in bfloat16 (Jordan et
+    al., 2024, "Muon: An optimizer for hidden layers in neural networks"). For matrices only (ValueError); give other
+    parameters to `AdamW`.
+
+        <params>
+        lr: the learning rate.
+        weight_decay: shrinks parameters directly.
+        momentum: how much of the running mean of gradients stays at each step.
+        nesterov: step along the mean as it will be.
+        ns_coefficients, ns_steps: of the iteration's polynomial, and how many.
+        eps: the least norm that a matrix is divided by.
+        adjust_lr_fn: "original" (None) times ``sqrt(max(1, rows / columns))``, "match_rms_adamw" times
+            ``0.2 * sqrt(max(rows, columns))``.
+
+    >>> w = nn.Parameter(tede.eye(3))
+    >>> optimizer = tede.optim.Muon([w], lr=0.1)
+    >>> w.pow(2).sum().backward()
+    >>> optimizer.step()
+    """
 
     def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True,
                  ns_coefficients=(3.4445, -4.775, 2.0315), eps=1e-7, ns_steps=5, adjust_lr_fn=None):

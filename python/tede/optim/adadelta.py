@@ -1,12 +1,28 @@
 """Adadelta (Zeiler, 2012)."""
 from ._functional import adadelta  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, decayed, step_tensor, to_scalar, zeros_for
+from .._docs import completed
 
 __all__ = ["Adadelta", "adadelta"]
 
 
+@completed
 class Adadelta(PerParameter):
-    """Steps in the parameter's own units, without a rate to choose (Zeiler, 2012)."""
+    """``p -= lr * g * sqrt(u + eps) / sqrt(v + eps)``, where v and u are running means of squared gradients and of
+    squared steps: steps in the parameter's own units (Zeiler, 2012, "ADADELTA: An Adaptive Learning Rate Method").
+
+        <params>
+        lr: a factor of the step; 1 is the paper.
+        rho: how much of u and v stays at each step.
+        eps: keeps the quotient finite, and starts it.
+        weight_decay: is added to the gradient, times the parameter.
+        <switches_unfused>
+        <capturable>
+
+    >>> w = tede.tensor([1.0], requires_grad=True)
+    >>> w.pow(2).sum().backward()
+    >>> tede.optim.Adadelta([w]).step()
+    """
 
     def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False,
                  maximize=False, differentiable=False):

@@ -2,12 +2,30 @@
 from ..nn._native import N, T
 from ._functional import adagrad  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, check_fits_fused, check_fused, decayed, step_tensor, to_scalar
+from .._docs import completed
 
 __all__ = ["Adagrad", "adagrad"]
 
 
+@completed
 class Adagrad(PerParameter):
-    """Steps divided by the root of the sum of all squared gradients (Duchi et al., 2011)."""
+    """``p -= lr / (1 + (step - 1) * lr_decay) * g / (sqrt(sum of g**2 so far) + eps)`` (Duchi et al., 2011, "Adaptive
+    Subgradient Methods for Online Learning and Stochastic Optimization"). Gradients may be sparse.
+
+        <params>
+        lr: the learning rate.
+        lr_decay: how it falls with the number of steps.
+        weight_decay: is added to the gradient, times the parameter; not with sparse gradients.
+        initial_accumulator_value: what the sums begin with.
+        eps: keeps the quotient finite.
+        <switches>
+
+    >>> w = tede.tensor([1.0], requires_grad=True)
+    >>> w.pow(2).sum().backward()
+    >>> tede.optim.Adagrad([w], lr=0.1).step()
+    >>> w.detach()
+    tensor([0.9000])
+    """
 
     def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
                  foreach=None, *, maximize=False, differentiable=False, fused=None):

@@ -2,15 +2,31 @@
 from ..nn._native import N, T
 from ._functional import adam  # noqa: F401  the same as a function
 from .optimizer import Optimizer, check_common, check_fits_fused, check_fused, decayed, kept, or_learned, step_tensor, to_scalar, zero_dim
+from .._docs import completed
 
 __all__ = ["Adam", "adam"]
 
 
+@completed
 class Adam(Optimizer):
-    """Gradients divided by their recent size: ``p -= lr * m / (sqrt(v) + eps)``.
+    """``p -= lr * m / (sqrt(v) + eps)``, where m and v are running means of the gradient and of its square, corrected
+    for having begun at zero (Kingma and Ba, 2014, "Adam: A Method for Stochastic Optimization").
 
-    m and v are running means of the gradient and of its square, corrected for having begun at zero. Weight decay is
-    added to the gradient; with `decoupled_weight_decay`, as in AdamW, it shrinks the parameter instead.
+        <params>
+        lr: the learning rate.
+        betas: how much of m and of v stays at each step.
+        eps: keeps the quotient finite.
+        weight_decay: is added to the gradient, times the parameter; see `AdamW` for another way.
+        amsgrad: divide by the largest v so far (Reddi et al., 2018, "On the Convergence of Adam and Beyond").
+        <switches>
+        <capturable>
+        decoupled_weight_decay: decay as `AdamW` does.
+
+    >>> model = nn.Linear(3, 1)
+    >>> optimizer = tede.optim.Adam(model.parameters(), lr=1e-2)
+    >>> optimizer.zero_grad()
+    >>> model(tede.ones(4, 3)).pow(2).mean().backward()
+    >>> optimizer.step()
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,

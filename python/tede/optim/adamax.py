@@ -2,12 +2,30 @@
 from ..nn._native import T
 from ._functional import adamax  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check_common, decayed, kept, step_tensor, to_scalar, zeros_for
+from .._docs import completed
 
 __all__ = ["Adamax", "adamax"]
 
 
+@completed
 class Adamax(PerParameter):
-    """`Adam` with the largest recent gradient in place of the root mean square (Kingma & Ba, 2014)."""
+    """``p -= lr / (1 - beta1**step) * m / u``, where m is `Adam`'s mean and ``u = max(beta2 * u, |g| + eps)`` (Kingma
+    and Ba, 2014, "Adam: A Method for Stochastic Optimization").
+
+        <params>
+        lr: the learning rate.
+        betas: how much of m and u stays at each step.
+        eps: keeps the quotient finite.
+        weight_decay: is added to the gradient, times the parameter.
+        <switches_unfused>
+        <capturable>
+
+    >>> w = tede.tensor([1.0], requires_grad=True)
+    >>> w.pow(2).sum().backward()
+    >>> tede.optim.Adamax([w], lr=0.1).step()
+    >>> w.detach()
+    tensor([0.9000])
+    """
 
     def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False,
                  differentiable=False, capturable=False):

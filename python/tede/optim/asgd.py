@@ -2,12 +2,28 @@
 from ..nn._native import T
 from ._functional import asgd  # noqa: F401  the same as a function
 from .optimizer import PerParameter, _get_scalar_dtype, check_common, decayed, to_scalar, zeros_for
+from .._docs import completed
 
 __all__ = ["ASGD", "asgd"]
 
 
+@completed
 class ASGD(PerParameter):
-    """Gradient descent that also averages the parameters (Polyak & Juditsky, 1992); the average is `ax`."""
+    """Gradient descent that also averages the parameters (Polyak and Juditsky, 1992, "Acceleration of Stochastic
+    Approximation by Averaging"); the average is ``state[p]["ax"]``.
+
+        <params>
+        lr: the learning rate; it falls as ``lr / (1 + lambd * lr * step) ** alpha``.
+        lambd, alpha: how it falls; lambd also shrinks the parameters.
+        t0: the step at which averaging begins.
+        weight_decay: is added to the gradient, times the parameter.
+        <switches_unfused>
+        <capturable>
+
+    >>> w = tede.tensor([1.0], requires_grad=True)
+    >>> w.pow(2).sum().backward()
+    >>> tede.optim.ASGD([w], lr=0.1).step()
+    """
 
     def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
                  differentiable=False, capturable=False):

@@ -11,9 +11,29 @@ _MEMORY = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "
 
 
 class LBFGS(Optimizer):
-    """Minimises as far as `max_iter` goes in each step; the closure computes loss and gradients anew.
+    """Quasi-Newton steps: the inverse of the matrix of second derivatives is approximated from the last gradients and
+    steps (Liu and Nocedal, 1989, "On the limited memory BFGS method for large scale optimization"). For few parameters
+    and losses without noise.
 
-    `line_search_fn` is None for steps of length `lr`, or "strong_wolfe".
+        params: one group of parameters only (ValueError).
+        lr: the length of steps, or what a line search begins with.
+        max_iter, max_eval: iterations, and evaluations of the loss, in one `step`; max_eval is else 5/4 of max_iter.
+        tolerance_grad, tolerance_change: end where the largest gradient, or change, is below.
+        history_size: how many steps are remembered, two vectors of all parameters each.
+        line_search_fn: None, or "strong_wolfe" (Nocedal and Wright, 2006, "Numerical Optimization", chapter 3).
+
+    `step` needs a closure, which clears gradients, computes the loss, goes backward, and gives it.
+
+    >>> w = tede.tensor([3.0, -2.0], requires_grad=True)
+    >>> optimizer = tede.optim.LBFGS([w], line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = (w - 1).pow(2).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> _ = optimizer.step(closure)
+    >>> w.detach().round(decimals=3)
+    tensor([1., 1.])
     """
 
     def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9,

@@ -15,6 +15,7 @@ from collections import Counter
 from .._suggest import Constructor
 from ..nn._native import T
 from .optimizer import Optimizer, to_scalar
+from .._docs import completed
 
 __all__ = ["LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "SequentialLR",
            "CosineAnnealingLR", "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR", "CosineAnnealingWarmRestarts",
@@ -77,8 +78,24 @@ def _noting(optimizer):
     return noting
 
 
+@completed
 class LRScheduler(Constructor):
-    """Base of all schedules: `get_lr` gives the next rates, one per group."""
+    """Base of all schedules: sets each group's "lr" when it is made, and at each `step`. A subclass writes `get_lr`,
+    which gives the next rates, one per group, and finds `last_epoch`, `base_lrs` and `optimizer.param_groups`.
+
+        <last_epoch>
+
+    Call `step` after the optimizer's, or the first rate is skipped (a warning says so).
+
+    >>> class Halving(tede.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [rate * 0.5 ** self.last_epoch for rate in self.base_lrs]
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = Halving(optimizer)
+    >>> optimizer.step(); schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
 
     _get_lr_called_within_step = False
     _is_initial = False
@@ -210,16 +227,39 @@ class _WithFunctions(LRScheduler):
         self.__dict__.update((key, value) for key, value in state_dict.items() if key != "lr_lambdas")
 
 
+@completed
 class LambdaLR(_WithFunctions):
-    """The initial rate times ``lr_lambda(epoch)``."""
+    """``initial_lr * lr_lambda(epoch)``.
+
+        lr_lambda: a function of the epoch, or a list of them, one a group. Functions aren't saved by `state_dict`,
+            objects' attributes are.
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = tede.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.9 ** epoch)
+    >>> optimizer.step(); schedule.step()
+    >>> schedule.get_last_lr()
+    [0.9]
+    """
 
     def get_lr(self):
         self._check_called_by_step()
         return [base * function(self.last_epoch) for base, function in zip(self.base_lrs, self.lr_lambdas)]
 
 
+@completed
 class MultiplicativeLR(_WithFunctions):
-    """The current rate times ``lr_lambda(epoch)``, at each step."""
+    """The current rate times ``lr_lambda(epoch)``, at each step but the first.
+
+        lr_lambda: a function of the epoch, or a list of them, one a group.
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = tede.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+    >>> optimizer.step(); schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
 
     def get_lr(self):
         self._check_called_by_step()
@@ -229,8 +269,24 @@ class MultiplicativeLR(_WithFunctions):
                 for group, function in zip(self.optimizer.param_groups, self.lr_lambdas)]
 
 
+@completed
 class StepLR(LRScheduler):
-    """Times `gamma` every `step_size` epochs."""
+    """``initial_lr * gamma ** (epoch // step_size)``.
+
+        step_size: after how many epochs the rate changes.
+        gamma: by what.
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = tede.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+    >>> for epoch in range(4):
+    ...     print(epoch, schedule.get_last_lr())
+    ...     optimizer.step(); schedule.step()
+    0 [1.0]
+    1 [1.0]
+    2 [0.1]
+    3 [0.1]
+    """
 
     def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
         self.step_size, self.gamma = step_size, gamma
@@ -246,8 +302,22 @@ class StepLR(LRScheduler):
         return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
+@completed
 class MultiStepLR(LRScheduler):
-    """Times `gamma` at each of the `milestones`."""
+    """The rate times `gamma` at each of the `milestones`, which are epochs; one that is there twice counts twice.
+
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = tede.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+    >>> for epoch in range(4):
+    ...     print(epoch, schedule.get_last_lr())
+    ...     optimizer.step(); schedule.step()
+    0 [1.0]
+    1 [0.5]
+    2 [0.5]
+    3 [0.25]
+    """
 
     def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
         self.milestones, self.gamma = Counter(milestones), gamma
@@ -264,8 +334,17 @@ class MultiStepLR(LRScheduler):
         return [base * self.gamma ** passed for base in self.base_lrs]
 
 
+@completed
 class ConstantLR(LRScheduler):
-    """Times `factor` until epoch `total_iters`."""
+    """``initial_lr * factor`` until epoch `total_iters`, then ``initial_lr``.
+
+        factor: from 0 to 1, else a ValueError.
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> tede.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2).get_last_lr()
+    [0.5]
+    """
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
         if factor > 1.0 or factor < 0:
@@ -284,8 +363,23 @@ class ConstantLR(LRScheduler):
                 for base in self.base_lrs]
 
 
+@completed
 class LinearLR(LRScheduler):
-    """Times a factor that goes from `start_factor` to `end_factor` in `total_iters` equal steps."""
+    """``initial_lr`` times a factor that goes from `start_factor` to `end_factor` in `total_iters` equal steps: a
+    warm-up.
+
+        start_factor: above 0, at most 1; end_factor: from 0 to 1; else a ValueError.
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = tede.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+    >>> for epoch in range(3):
+    ...     print(epoch, schedule.get_last_lr())
+    ...     optimizer.step(); schedule.step()
+    0 [0.5]
+    1 [0.75]
+    2 [1.0]
+    """
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
         if start_factor > 1.0 or start_factor <= 0:
@@ -310,8 +404,18 @@ class LinearLR(LRScheduler):
         return [base * (self.start_factor + rise * done / self.total_iters) for base in self.base_lrs]
 
 
+@completed
 class ExponentialLR(LRScheduler):
-    """Times `gamma` at each epoch."""
+    """``initial_lr * gamma ** epoch``.
+
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = tede.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> optimizer.step(); schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
 
     def __init__(self, optimizer, gamma, last_epoch=-1):
         self.gamma = gamma
@@ -325,8 +429,18 @@ class ExponentialLR(LRScheduler):
         return [base * self.gamma ** self.last_epoch for base in self.base_lrs]
 
 
+@completed
 class PolynomialLR(LRScheduler):
-    """The initial rate times ``(1 - epoch / total_iters) ** power``, zero from `total_iters` on."""
+    """``initial_lr * (1 - epoch / total_iters) ** power``, zero from `total_iters` on.
+
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = tede.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+    >>> optimizer.step(); schedule.step()
+    >>> schedule.get_last_lr()
+    [0.75]
+    """
 
     def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
         self.total_iters, self.power = total_iters, power
@@ -344,8 +458,24 @@ class PolynomialLR(LRScheduler):
         return [base * (1.0 - done / self.total_iters) ** self.power for base in self.base_lrs]
 
 
+@completed
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the initial rate down to `eta_min` over `T_max` epochs, then up again, and so on."""
+    """``eta_min + (initial_lr - eta_min) * (1 + cos(pi * epoch / T_max)) / 2``: half a cosine down over `T_max` epochs,
+    then up again, and so on (Loshchilov and Hutter, 2016, "SGDR: Stochastic Gradient Descent with Warm Restarts",
+    without the restarts).
+
+        eta_min: the least rate.
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = tede.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+    >>> for epoch in range(3):
+    ...     print(epoch, [round(rate, 3) for rate in schedule.get_last_lr()])
+    ...     optimizer.step(); schedule.step()
+    0 [1.0]
+    1 [0.5]
+    2 [0.0]
+    """
 
     def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
         self.T_max, self.eta_min = T_max, eta_min
@@ -370,10 +500,26 @@ class CosineAnnealingLR(LRScheduler):
                 for base in self.base_lrs]
 
 
+@completed
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine down, then at once back to the initial rate (Loshchilov & Hutter, 2016).
+    """Half a cosine down to `eta_min`, then at once back to the initial rate (Loshchilov and Hutter, 2016, "SGDR:
+    Stochastic Gradient Descent with Warm Restarts").
 
-    The first way down takes `T_0` epochs, each further one `T_mult` times as many.
+        T_0: epochs of the first way down; a positive int, else a ValueError.
+        T_mult: each further one takes as many times the epochs of the one before; an int from 1.
+        eta_min: the least rate.
+        <last_epoch>
+
+    `step(epoch)` may be given fractions, ``epoch + batch / batches``, to change the rate after each batch.
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = tede.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> for epoch in range(3):
+    ...     print(epoch, [round(rate, 3) for rate in schedule.get_last_lr()])
+    ...     optimizer.step(); schedule.step()
+    0 [1.0]
+    1 [0.5]
+    2 [1.0]
     """
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
@@ -450,8 +596,26 @@ class _OfSchedulers(LRScheduler):
         self.__dict__.update((key, value) for key, value in state_dict.items() if key != "_schedulers")
 
 
+@completed
 class SequentialLR(_OfSchedulers):
-    """One schedule after the other, changing at the `milestones`."""
+    """One schedule after the other: `schedulers[i]` until epoch `milestones[i]`, then the next, from its beginning.
+
+        schedulers: of the same optimizer.
+        milestones: one fewer (ValueError).
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> warm = tede.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=2)
+    >>> down = tede.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> schedule = tede.optim.lr_scheduler.SequentialLR(optimizer, [warm, down], milestones=[2])
+    >>> for epoch in range(4):
+    ...     print(epoch, schedule.get_last_lr())
+    ...     optimizer.step(); schedule.step()
+    0 [0.1]
+    1 [0.1]
+    2 [1.0]
+    3 [0.5]
+    """
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         _check_parts(type(self).__name__, optimizer, schedulers, "")
@@ -491,7 +655,18 @@ class SequentialLR(_OfSchedulers):
 
 
 class ChainedScheduler(_OfSchedulers):
-    """Several schedules at once, each changing what the one before it set."""
+    """Several schedules at once, each changing what the one before it set.
+
+        schedulers: of the same optimizer.
+        optimizer: theirs, if not given.
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> parts = [tede.optim.lr_scheduler.ExponentialLR(optimizer, 0.5), tede.optim.lr_scheduler.ExponentialLR(optimizer, 0.1)]
+    >>> schedule = tede.optim.lr_scheduler.ChainedScheduler(parts)
+    >>> optimizer.step(); schedule.step()
+    >>> schedule.get_last_lr()
+    [0.05]
+    """
 
     def __init__(self, schedulers, optimizer=None):
         owner = type(self).__name__
@@ -510,7 +685,24 @@ class ChainedScheduler(_OfSchedulers):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor` when a figure hasn't got better for more than `patience` steps."""
+    """The rate times `factor` when a figure, which `step(figure)` is given, hasn't got better for more than `patience`
+    steps.
+
+        optimizer: whose "lr" is changed.
+        mode: "min" or "max": what is better.
+        factor: below 1, else a ValueError.
+        threshold, threshold_mode: by how much it must get better to count: "rel" is a part of the best, "abs" a number.
+        cooldown: steps after a change in which nothing is counted.
+        min_lr: the least rate, or one a group.
+        eps: changes smaller than this aren't made.
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = tede.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+    >>> for loss in (3.0, 2.0, 2.0, 2.0):
+    ...     schedule.step(loss)
+    >>> optimizer.param_groups[0]["lr"]
+    0.1
+    """
 
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0,
                  min_lr=0, eps=1e-8):
@@ -614,8 +806,30 @@ class _WithMomentum(LRScheduler):
             group["momentum"] = value
 
 
+@completed
 class CyclicLR(_WithMomentum):
-    """The rate to and fro between `base_lr` and `max_lr` (Smith, 2015)."""
+    """The rate to and fro between `base_lr` and `max_lr` (Smith, 2015, "Cyclical Learning Rates for Training Neural
+    Networks"). Call `step` after each batch.
+
+        base_lr, max_lr: numbers, or lists, one a group.
+        step_size_up, step_size_down: batches of the way up, and down, which is else as long.
+        mode: "triangular"; "triangular2" halves the height each cycle; "exp_range" times ``gamma ** batch``.
+        scale_fn, scale_mode: instead of mode: a function of the "cycle" or of "iterations" that gives the height's
+            factor.
+        cycle_momentum, base_momentum, max_momentum: move momentum, or Adam's first beta, the other way; a ValueError if
+            the optimizer has neither.
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0, momentum=0.9)
+    >>> schedule = tede.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.0, max_lr=1.0, step_size_up=2)
+    >>> for batch in range(4):
+    ...     print(batch, schedule.get_last_lr())
+    ...     optimizer.step(); schedule.step()
+    0 [0.0]
+    1 [0.5]
+    2 [1.0]
+    3 [0.5]
+    """
 
     def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
                  scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9,
@@ -679,8 +893,30 @@ class CyclicLR(_WithMomentum):
         self._choose_scale_mode()
 
 
+@completed
 class OneCycleLR(_WithMomentum):
-    """Up to `max_lr` and far down again, once (Smith & Topin, 2017)."""
+    """Up to `max_lr` and far down again, once (Smith and Topin, 2017, "Super-Convergence: Very Fast Training of Neural
+    Networks Using Large Learning Rates"). Call `step` after each batch; one too many is a ValueError.
+
+        max_lr: a number, or a list, one a group.
+        total_steps: batches in all; or epochs and steps_per_epoch.
+        pct_start: the part of them that goes up.
+        anneal_strategy: "cos" or "linear".
+        cycle_momentum, base_momentum, max_momentum: move momentum, or Adam's first beta, the other way.
+        div_factor: the rate begins at max_lr divided by this.
+        final_div_factor: and ends at the first divided by this.
+        three_phase: go down as long as up, then to the end.
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0, momentum=0.9)
+    >>> schedule = tede.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=10)
+    >>> for batch in range(3):
+    ...     print(batch, [round(rate, 3) for rate in schedule.get_last_lr()])
+    ...     optimizer.step(); schedule.step()
+    0 [0.04]
+    1 [0.52]
+    2 [1.0]
+    """
 
     def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
                  anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0,

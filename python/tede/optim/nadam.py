@@ -1,12 +1,30 @@
 """NAdam (Dozat, 2016)."""
 from ._functional import nadam  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, decayed, kept, or_learned, step_tensor, to_scalar, zeros_for
+from .._docs import completed
 
 __all__ = ["NAdam", "nadam"]
 
 
+@completed
 class NAdam(PerParameter):
-    """`Adam` with Nesterov momentum (Dozat, 2016)."""
+    """`Adam` with Nesterov momentum, whose weight grows with the steps (Dozat, 2016, "Incorporating Nesterov Momentum
+    into Adam").
+
+        <params>
+        lr: the learning rate.
+        betas: how much of the running means of gradient and square stays at each step.
+        eps: keeps the quotient finite.
+        weight_decay: is added to the gradient, times the parameter.
+        momentum_decay: how the momentum grows: ``beta1 * (1 - 0.96 ** (step * momentum_decay) / 2)``.
+        decoupled_weight_decay: shrink parameters instead, as `AdamW`.
+        <switches_unfused>
+        <capturable>
+
+    >>> w = tede.tensor([1.0], requires_grad=True)
+    >>> w.pow(2).sum().backward()
+    >>> tede.optim.NAdam([w], lr=0.1).step()
+    """
 
     def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
                  decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False,

@@ -16,6 +16,7 @@ from ..nn._native import T, typename
 from ..nn.modules._hooks import add_hook
 from ..nn.parameter import Parameter
 from ..utils._foreach_utils import _get_foreach_kernels_supported_devices, _get_fused_kernels_supported_devices
+from .._docs import completed
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
 
@@ -97,8 +98,30 @@ def _with_hooks(step):
     return wrapper
 
 
+@completed
 class Optimizer(Constructor):
-    """Base of all optimizers: `params` is an iterable of parameters, of (name, parameter), or of group dicts."""
+    """Base of all optimizers: parameters in groups (`param_groups`, dicts of options), and a state for each
+    (`state[p]`).
+
+        <params>
+        defaults: the options that a group has unless it says otherwise.
+
+    A training step is `zero_grad`, a loss, its `backward`, `step`. No parameters are a ValueError, tensors that were
+    computed from others (non-leaves) too, and anything but tensors and dicts a TypeError. A subclass overrides `step`.
+
+    >>> class Plain(tede.optim.Optimizer):
+    ...     def __init__(self, params, lr=0.1):
+    ...         super().__init__(params, {"lr": lr})
+    ...     def step(self, closure=None):
+    ...         for group in self.param_groups:
+    ...             for p in group["params"]:
+    ...                 p.data -= group["lr"] * p.grad
+    >>> w = tede.tensor([1.0], requires_grad=True)
+    >>> (3 * w).sum().backward()
+    >>> Plain([w]).step()
+    >>> w.detach()
+    tensor([0.7000])
+    """
 
     def __init__(self, params, defaults):
         self.defaults = defaults
@@ -176,7 +199,13 @@ class Optimizer(Constructor):
     # Saving and loading ------------------------------------------------------------------------------------------
 
     def state_dict(self):
-        """{"state": number -> state, "param_groups": groups with numbers for parameters}."""
+        """{"state": state by a parameter's number, "param_groups": groups with numbers for parameters}: what
+        `tede.save` takes. Tensors share memory with the optimizer's.
+
+        >>> optimizer = tede.optim.SGD(nn.Linear(3, 2).parameters(), lr=0.1)
+        >>> optimizer.state_dict()["param_groups"][0]["lr"]
+        0.1
+        """
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         numbers, groups, start = {}, [], 0
@@ -196,7 +225,16 @@ class Optimizer(Constructor):
         return result
 
     def load_state_dict(self, state_dict):
-        """Take state and options from `state_dict`; tensors are converted to their parameter's dtype and device."""
+        """Take state and options from `state_dict`, in the order of groups and parameters; tensors are converted to
+        their parameter's dtype and device. A ValueError if there are more or fewer groups, or parameters in one. Load
+        the model first, then its optimizer.
+
+        >>> first = tede.optim.Adam(nn.Linear(3, 2).parameters(), lr=0.1)
+        >>> second = tede.optim.Adam(nn.Linear(3, 2).parameters())
+        >>> second.load_state_dict(first.state_dict())
+        >>> second.param_groups[0]["lr"]
+        0.1
+        """
         state_dict = state_dict.copy()
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             changed = hook(self, state_dict)
@@ -229,7 +267,15 @@ class Optimizer(Constructor):
     # Use ---------------------------------------------------------------------------------------------------------
 
     def zero_grad(self, set_to_none=True):
-        """Drop all gradients, or fill them with zeros."""
+        """Drop all gradients (they become None), or with set_to_none=False fill them with zeros. `backward` adds to
+        what is there, so without this steps follow the sum of all gradients so far.
+
+        >>> w = tede.tensor([1.0], requires_grad=True)
+        >>> w.sum().backward()
+        >>> tede.optim.SGD([w]).zero_grad()
+        >>> w.grad is None
+        True
+        """
         if recording():
             with part(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
                 return self._drop_gradients(set_to_none)
@@ -250,7 +296,15 @@ class Optimizer(Constructor):
                     grad.zero_()
 
     def step(self, closure=None):
-        """Change the parameters once. A `closure` computes the loss anew, with gradients, and gives it."""
+        """Change the parameters once, by their gradients. A `closure` computes the loss anew, with gradients, and gives
+        it, which `step` gives back.
+
+        >>> w = tede.tensor([1.0], requires_grad=True)
+        >>> w.sum().backward()
+        >>> tede.optim.SGD([w], lr=0.1).step()
+        >>> w.detach()
+        tensor([0.9000])
+        """
         raise NotImplementedError(f"{type(self).__name__}.step: an optimizer defines its own")
 
     def _evaluate(self, closure):
@@ -260,7 +314,15 @@ class Optimizer(Constructor):
             return closure()
 
     def add_param_group(self, param_group):
-        """Add parameters with options of their own; options left out have the optimizer's defaults."""
+        """Add parameters with options of their own: a dict with "params"; options left out have the optimizer's
+        defaults. A ValueError if one is in another group.
+
+        >>> body, head = nn.Linear(3, 4), nn.Linear(4, 2)
+        >>> optimizer = tede.optim.SGD(body.parameters(), lr=0.01)
+        >>> optimizer.add_param_group({"params": head.parameters(), "lr": 0.1})
+        >>> [group["lr"] for group in optimizer.param_groups]
+        [0.01, 0.1]
+        """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]

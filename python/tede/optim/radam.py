@@ -1,12 +1,29 @@
 """RAdam (Liu et al., 2019)."""
 from ._functional import radam  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check_common, decayed, or_learned, step_tensor, zeros_for
+from .._docs import completed
 
 __all__ = ["RAdam", "radam"]
 
 
+@completed
 class RAdam(PerParameter):
-    """`Adam` that waits until its second moment can be trusted (Liu et al., 2019)."""
+    """`Adam` that steps along the mean gradient until its second moment can be trusted (Liu et al., 2019, "On the
+    Variance of the Adaptive Learning Rate and Beyond"): no warm-up is needed.
+
+        <params>
+        lr: the learning rate.
+        betas: how much of the running means of gradient and square stays at each step.
+        eps: keeps the quotient finite.
+        weight_decay: is added to the gradient, times the parameter.
+        decoupled_weight_decay: shrink parameters instead, as `AdamW`.
+        <switches_unfused>
+        <capturable>
+
+    >>> w = tede.tensor([1.0], requires_grad=True)
+    >>> w.pow(2).sum().backward()
+    >>> tede.optim.RAdam([w], lr=0.1).step()
+    """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
                  foreach=None, maximize=False, capturable=False, differentiable=False):

@@ -1,12 +1,32 @@
 """RMSprop (Hinton's lecture 6e)."""
 from ._functional import rmsprop  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, decayed, kept, step_tensor, to_scalar, zeros_for
+from .._docs import completed
 
 __all__ = ["RMSprop", "rmsprop"]
 
 
+@completed
 class RMSprop(PerParameter):
-    """Steps divided by the root of a running mean of squared gradients (Hinton's lecture 6e)."""
+    """``p -= lr * g / (sqrt(v) + eps)``, where v is a running mean of squared gradients (Hinton, 2012, lecture 6e of
+    "Neural Networks for Machine Learning").
+
+        <params>
+        lr: the learning rate.
+        alpha: how much of v stays at each step.
+        eps: keeps the quotient finite; it is added to the root, not under it.
+        weight_decay: is added to the gradient, times the parameter.
+        momentum: how much of the last step goes into this one.
+        centered: divide by the deviation instead: v minus the square of the mean gradient.
+        <switches_unfused>
+        <capturable>
+
+    >>> w = tede.tensor([1.0], requires_grad=True)
+    >>> w.pow(2).sum().backward()
+    >>> tede.optim.RMSprop([w], lr=0.1).step()
+    >>> w.detach()
+    tensor([5.9605e-08])
+    """
 
     def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False,
                  capturable=False, foreach=None, maximize=False, differentiable=False):

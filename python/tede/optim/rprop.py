@@ -2,12 +2,30 @@
 from ..nn._native import T
 from ._functional import rprop  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, kept, step_tensor, to_scalar, zeros_for
+from .._docs import completed
 
 __all__ = ["Rprop", "rprop"]
 
 
+@completed
 class Rprop(PerParameter):
-    """Steps that grow while a gradient keeps its sign and shrink when it changes (Riedmiller & Braun, 1993)."""
+    """Each element has a step of its own, which grows while its gradient keeps its sign and shrinks when that changes
+    (Riedmiller and Braun, 1993, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm").
+    For gradients of all data at once.
+
+        <params>
+        lr: the first step.
+        etas: by what steps shrink and grow.
+        step_sizes: the least and the largest step.
+        <switches_unfused>
+        <capturable>
+
+    >>> w = tede.tensor([1.0], requires_grad=True)
+    >>> w.pow(2).sum().backward()
+    >>> tede.optim.Rprop([w], lr=0.1).step()
+    >>> w.detach()
+    tensor([0.9000])
+    """
 
     def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
                  maximize=False, differentiable=False):

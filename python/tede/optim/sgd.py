@@ -2,12 +2,32 @@
 from ..nn._native import N, T
 from ._functional import sgd  # noqa: F401  the same as a function
 from .optimizer import Optimizer, check, check_common, check_fits_fused, check_fused, decayed, kept, or_learned, to_scalar
+from .._docs import completed
 
 __all__ = ["SGD", "sgd"]
 
 
+@completed
 class SGD(Optimizer):
-    """``p -= lr * v`` with ``v = momentum * v + (1 - dampening) * (grad + weight_decay * p)``."""
+    """``p -= lr * v`` with ``v = momentum * v + (1 - dampening) * g`` and ``g = grad + weight_decay * p``: gradient
+    descent; `v` begins as g.
+
+        <params>
+        lr: the learning rate.
+        momentum: how much of the last step goes into this one.
+        dampening: how much of the gradient doesn't.
+        weight_decay: pulls parameters to zero (an L2 penalty).
+        nesterov: step along ``g + momentum * v`` (Sutskever et al., 2013, "On the importance of initialization and
+            momentum in deep learning"); needs momentum and no dampening (ValueError).
+        <switches>
+
+    >>> model = nn.Linear(3, 1)
+    >>> optimizer = tede.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    >>> for _ in range(3):
+    ...     optimizer.zero_grad()
+    ...     model(tede.ones(4, 3)).pow(2).mean().backward()
+    ...     optimizer.step()
+    """
 
     def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
                  foreach=None, differentiable=False, fused=None):

@@ -1,12 +1,27 @@
 """Adam for gradients that are sparse tensors: only the rows that have gradients change, and their averages."""
 from ..nn._native import T
 from .optimizer import Optimizer, check, to_scalar
+from .._docs import completed
 
 __all__ = ["SparseAdam"]
 
 
+@completed
 class SparseAdam(Optimizer):
-    """`Adam` on those elements that the gradient holds; the averages of all others stay as they are."""
+    """`Adam` on those elements that a sparse gradient holds; the averages of all others stay as they are. For
+    `nn.Embedding(sparse=True)`.
+
+        <params>
+        lr, betas, eps: as for `Adam`.
+        maximize: climb instead of descend.
+
+    A dense gradient is a RuntimeError, a sparse parameter a ValueError.
+
+    >>> table = nn.Embedding(10, 3, sparse=True)
+    >>> optimizer = tede.optim.SparseAdam(table.parameters())
+    >>> table(tede.tensor([1, 2])).sum().backward()
+    >>> optimizer.step()
+    """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
         check(not isinstance(lr, T.Tensor) or lr.numel() == 1, "Tensor lr must be 1-element")

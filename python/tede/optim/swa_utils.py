@@ -5,6 +5,7 @@ from copy import deepcopy
 from ..nn import Module
 from ..nn._native import T
 from .lr_scheduler import LRScheduler, _per_group
+from .._docs import completed
 
 __all__ = ["AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
            "update_bn"]
@@ -26,7 +27,11 @@ def _over_lists(averages, values, weight):
 
 
 def get_ema_multi_avg_fn(decay=0.999):
-    """An `multi_avg_fn` of `AveragedModel`: exponential averages."""
+    """A `multi_avg_fn` of `AveragedModel`: ``average = decay * average + (1 - decay) * value``, in place, for lists.
+    ValueError unless decay is from 0 to 1.
+
+    >>> ema = tede.optim.swa_utils.AveragedModel(nn.Linear(2, 1), multi_avg_fn=tede.optim.swa_utils.get_ema_multi_avg_fn(0.99))
+    """
     _check_decay(decay)
 
     def ema_update(ema_param_list, current_param_list, _):
@@ -36,7 +41,10 @@ def get_ema_multi_avg_fn(decay=0.999):
 
 
 def get_swa_multi_avg_fn():
-    """An `multi_avg_fn` of `AveragedModel`: equal weight for all models so far."""
+    """A `multi_avg_fn` of `AveragedModel`: equal weight for all models so far, in place, for lists.
+
+    >>> swa = tede.optim.swa_utils.AveragedModel(nn.Linear(2, 1), multi_avg_fn=tede.optim.swa_utils.get_swa_multi_avg_fn())
+    """
     def swa_update(averaged_param_list, current_param_list, num_averaged):
         _over_lists(averaged_param_list, current_param_list, float(1 / (num_averaged + 1)))
 
@@ -44,7 +52,12 @@ def get_swa_multi_avg_fn():
 
 
 def get_ema_avg_fn(decay=0.999):
-    """An `avg_fn` of `AveragedModel`: an exponential average."""
+    """An `avg_fn` of `AveragedModel`: ``decay * average + (1 - decay) * value``. ValueError unless decay is from 0 to
+    1.
+
+    >>> tede.optim.swa_utils.get_ema_avg_fn(0.9)(tede.tensor(1.0), tede.tensor(2.0), 5)
+    tensor(1.1000)
+    """
     _check_decay(decay)
 
     def ema_update(ema_param, current_param, num_averaged):
@@ -55,7 +68,11 @@ def get_ema_avg_fn(decay=0.999):
 
 
 def get_swa_avg_fn():
-    """An `avg_fn` of `AveragedModel`: equal weight for all models so far."""
+    """An `avg_fn` of `AveragedModel`: equal weight for all models so far.
+
+    >>> tede.optim.swa_utils.get_swa_avg_fn()(tede.tensor(1.0), tede.tensor(2.0), 1)
+    tensor(1.5000)
+    """
     def swa_update(averaged_param, current_param, num_averaged):
         with T.no_grad():
             return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
@@ -64,10 +81,22 @@ def get_swa_avg_fn():
 
 
 class AveragedModel(Module):
-    """A copy of a model, whose parameters are averages: `update_parameters` takes in the model's present ones.
+    """A copy of a model whose parameters are averages: `update_parameters` takes in the model's present ones (Izmailov
+    et al., 2018, "Averaging Weights Leads to Wider Optima and Better Generalization").
 
-    `avg_fn` makes one average from (average, value, count), `multi_avg_fn` changes lists of them in place; without
-    either all models count alike. Buffers are averaged too if `use_buffers`, else copied.
+        model: is copied.
+        device: where the copy lives.
+        avg_fn: makes one average from (average, value, count of models before).
+        multi_avg_fn: changes lists of averages in place instead; without either all models count alike.
+        use_buffers: average buffers, too, instead of copying them.
+
+    Calls go to the copy, `module`. Batch norms' statistics are to be computed anew at the end: `update_bn`.
+
+    >>> model = nn.Linear(2, 1)
+    >>> average = tede.optim.swa_utils.AveragedModel(model)
+    >>> average.update_parameters(model)
+    >>> average(tede.ones(3, 2)).shape, average.n_averaged
+    (tede.Size([3, 1]), tensor(1))
     """
 
     def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
@@ -81,6 +110,7 @@ class AveragedModel(Module):
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
     def forward(self, *args, **kwargs):
+        """What the averaged model makes of its arguments."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model):
@@ -114,7 +144,16 @@ class AveragedModel(Module):
 
 
 def update_bn(loader, model, device=None):
-    """Compute the running statistics of `model`'s batch norms anew, from the inputs that `loader` gives."""
+    """Compute the running statistics of `model`'s batch norms anew, from the inputs that `loader` gives.
+
+        loader: an iterable of tensors, or of tuples or lists whose first is the input.
+        device: where the inputs go first.
+
+    >>> model = nn.BatchNorm1d(2)
+    >>> tede.optim.swa_utils.update_bn([tede.ones(4, 2)], model)
+    >>> model.running_mean
+    tensor([1., 1.])
+    """
     from ..nn.modules.batchnorm import _BatchNorm
     momenta = {}
     for module in model.modules():
@@ -139,8 +178,20 @@ def update_bn(loader, model, device=None):
     model.train(was_training)
 
 
+@completed
 class SWALR(LRScheduler):
-    """Rates that go over to `swa_lr` within `anneal_epochs`, along a cosine or a line, and stay there."""
+    """Rates that go over to `swa_lr` within `anneal_epochs`, along a cosine or a line, and stay there.
+
+        swa_lr: a number, or a list, one a group.
+        anneal_strategy: "cos" or "linear".
+        <last_epoch>
+
+    >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
+    >>> schedule = tede.optim.swa_utils.SWALR(optimizer, swa_lr=0.5, anneal_epochs=1)
+    >>> optimizer.step(); schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
         for rate, group in zip(_per_group("swa_lr", optimizer, swa_lr), optimizer.param_groups):

@@ -8,6 +8,12 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(Enum):
+    """The backends of `scaled_dot_product_attention` in PyTorch. Here there is one, so a choice is only kept.
+
+    >>> nn.attention.SDPBackend.MATH
+    <SDPBackend.MATH: 0>
+    """
+
     ERROR = -1
     MATH = 0
     FLASH_ATTENTION = 1
@@ -30,7 +36,16 @@ def _cur_sdpa_kernel_backends(with_priority=False):
 
 @contextmanager
 def sdpa_kernel(backends, set_priority=False):
-    """Say within the block which backends may be used."""
+    """Say within the block which backends `scaled_dot_product_attention` may use. Here there is one, so a choice is
+    only checked and kept.
+
+        backends: an `SDPBackend`, or a list of them.
+        set_priority: whether their order counts; it doesn't here.
+
+    >>> with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
+    ...     F.scaled_dot_product_attention(tede.ones(1, 2, 4), tede.ones(1, 3, 4), tede.ones(1, 3, 4)).shape
+    tede.Size([1, 2, 4])
+    """
     global _chosen
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")

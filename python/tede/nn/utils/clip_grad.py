@@ -13,7 +13,15 @@ def _gradients(parameters):
 
 
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """The norm of all `tensors` as if they were one vector."""
+    """The norm of all `tensors` as if they were one vector, a tensor of one element.
+
+        norm_type: which p-norm; infinity is the largest absolute value.
+        error_if_nonfinite: a RuntimeError where the norm is infinite or NaN.
+        foreach: kept for PyTorch's signature.
+
+    >>> nn.utils.get_total_norm([tede.tensor([3.0]), tede.tensor([4.0])])
+    tensor(5.)
+    """
     tensors = [tensors] if isinstance(tensors, T.Tensor) else list(tensors)
     norm_type = float(norm_type)
     if not tensors:
@@ -31,7 +39,14 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """Scale all gradients by ``max_norm / total_norm``, unless that would make them longer.
 
-    The factor is multiplied in even where it is 1: asking whether it is would wait for the device.
+        parameters: an iterable of tensors, or one.
+        total_norm: what `get_total_norm` of the gradients gives.
+
+    >>> w = tede.zeros(2, requires_grad=True)
+    >>> w.grad = tede.tensor([3.0, 4.0])
+    >>> nn.utils.clip_grads_with_norm_([w], 1.0, tede.tensor(5.0))
+    >>> w.grad
+    tensor([0.6000, 0.8000])
     """
     grads = _gradients(parameters)
     if not grads:
@@ -43,7 +58,21 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Scale all gradients, taken together as one vector, to a norm of at most `max_norm`; gives the norm before."""
+    """Scale all gradients, taken together as one vector, to a norm of at most `max_norm`; gives the norm before.
+    Between `backward` and the optimizer's step.
+
+        parameters: an iterable of tensors, or one; those without a gradient don't count.
+        norm_type: which p-norm; infinity is the largest absolute value.
+        error_if_nonfinite: a RuntimeError where the norm is infinite or NaN.
+        foreach: kept for PyTorch's signature.
+
+    >>> w = tede.zeros(2, requires_grad=True)
+    >>> w.grad = tede.tensor([3.0, 4.0])
+    >>> nn.utils.clip_grad_norm_([w], max_norm=1.0)
+    tensor(5.)
+    >>> w.grad
+    tensor([0.6000, 0.8000])
+    """
     if isinstance(parameters, T.Tensor):
         parameters = [parameters]
     else:
@@ -65,7 +94,16 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 
 
 def clip_grad_value_(parameters, clip_value, foreach=None):
-    """Hold each gradient's elements between ``-clip_value`` and ``clip_value``."""
+    """Hold each gradient's elements between ``-clip_value`` and ``clip_value``, in place.
+
+        parameters: an iterable of tensors, or one.
+
+    >>> w = tede.zeros(2, requires_grad=True)
+    >>> w.grad = tede.tensor([3.0, -0.5])
+    >>> nn.utils.clip_grad_value_([w], 1.0)
+    >>> w.grad
+    tensor([ 1.0000, -0.5000])
+    """
     clip_value = float(clip_value)
     with T.no_grad():
         for grad in _gradients(parameters):

@@ -10,7 +10,11 @@ def _check_param_device(parameter, device):
 
 
 def parameters_to_vector(parameters):
-    """The parameters one behind the other, flattened."""
+    """The parameters one behind the other, flattened, as one vector. A TypeError if they are on several devices.
+
+    >>> nn.utils.parameters_to_vector(nn.Linear(3, 2).parameters()).shape
+    tede.Size([8])
+    """
     device, rows = None, []
     for parameter in parameters:
         device = _check_param_device(parameter, device)
@@ -19,7 +23,13 @@ def parameters_to_vector(parameters):
 
 
 def vector_to_parameters(vec, parameters):
-    """Set each parameter's data to its part of `vec` (a view of it)."""
+    """Set each parameter's data to its part of `vec`, a view of it. A TypeError if vec is no tensor.
+
+    >>> layer = nn.Linear(2, 1)
+    >>> nn.utils.vector_to_parameters(tede.tensor([1.0, 2, 3]), layer.parameters())
+    >>> layer.bias.item()
+    3.0
+    """
     if not isinstance(vec, T.Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
     device, start = None, 0

@@ -23,7 +23,16 @@ def _fold(weight, bias, mean, scale, shift, shape):
 
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):
-    """A copy of `conv` that gives what `bn` makes of its outputs."""
+    """A copy of the convolution `conv` that gives what the batch norm `bn` makes of its outputs; both in evaluation
+    (AssertionError).
+
+        transpose: whether it is a transposed convolution.
+
+    >>> conv, bn = nn.Conv2d(3, 4, 1).eval(), nn.BatchNorm2d(4).eval()
+    >>> x = tede.randn(2, 3, 5, 5)
+    >>> nn.utils.fuse_conv_bn_eval(conv, bn)(x).allclose(bn(conv(x)), atol=1e-6)
+    True
+    """
     _check(conv, bn)
     fused = copy.deepcopy(conv)
     fused.weight, fused.bias = fuse_conv_bn_weights(fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps,
@@ -32,7 +41,19 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
-    """(weight, bias) of a convolution and the batch normalisation behind it; `transpose`: outputs are dimension 1."""
+    """(weight, bias) of a convolution with the batch normalisation behind it.
+
+        conv_w, conv_b: the convolution's.
+        bn_rm, bn_rv, bn_eps, bn_w, bn_b: running mean and variance, eps, weight and bias of the batch norm; Nones are 1
+            and 0.
+        transpose: output channels are dimension 1 of conv_w.
+
+    >>> one = tede.ones(4)
+    >>> weight, bias = nn.utils.fuse_conv_bn_weights(tede.ones(4, 3, 1, 1), None, one, one, 0.0, 2 * one, one)
+    >>> weight.mean().item(), bias
+    (2.0, Parameter containing:
+    tensor([-1., -1., -1., -1.]))
+    """
     bn_w = T.ones_like(bn_rm) if bn_w is None else bn_w
     bn_b = T.zeros_like(bn_rm) if bn_b is None else bn_b
     shape = [1] * conv_w.dim()
@@ -41,7 +62,14 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
 
 
 def fuse_linear_bn_eval(linear, bn):
-    """A copy of `linear` that gives what `bn` makes of its outputs."""
+    """A copy of the linear layer `linear` that gives what the batch norm `bn` makes of its outputs; both in evaluation
+    (AssertionError).
+
+    >>> linear, bn = nn.Linear(3, 4).eval(), nn.BatchNorm1d(4).eval()
+    >>> x = tede.randn(2, 3)
+    >>> nn.utils.fuse_linear_bn_eval(linear, bn)(x).allclose(bn(linear(x)), atol=1e-6)
+    True
+    """
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got "
                              f"linear.out_features={linear.out_features} and bn.num_features={bn.num_features}")
@@ -53,5 +81,15 @@ def fuse_linear_bn_eval(linear, bn):
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    """(weight, bias) of a linear layer and the batch normalisation behind it."""
+    """(weight, bias) of a linear layer with the batch normalisation behind it.
+
+        linear_w, linear_b: the layer's.
+        bn_rm, bn_rv, bn_eps, bn_w, bn_b: running mean and variance, eps, weight and bias of the batch norm.
+
+    >>> one = tede.ones(4)
+    >>> weight, bias = nn.utils.fuse_linear_bn_weights(tede.ones(4, 3), None, one, one, 0.0, 2 * one, one)
+    >>> weight.mean().item(), bias
+    (2.0, Parameter containing:
+    tensor([-1., -1., -1., -1.]))
+    """
     return _fold(linear_w, linear_b, bn_rm, bn_w * T.rsqrt(bn_rv + bn_eps), bn_b, [-1, 1])

@@ -105,7 +105,17 @@ class _Orthogonal(Module):
 
 
 def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
-    """Keep a matrix (or batch of them) orthogonal; `orthogonal_map`: "matrix_exp", "cayley" or "householder"."""
+    """Keep a matrix, or a batch of them, orthogonal: columns (rows, if these are fewer) are perpendicular and of length
+    one (Lezcano-Casado, 2019, "Trivializations for Gradient-Based Optimization on Manifolds"); gives the module.
+
+        name: the parameter's; ValueError below 2 dimensions.
+        orthogonal_map: "matrix_exp" or "cayley" (square or complex), "householder" (else).
+        use_trivialization: for the first two, keep a base matrix, so that a value can be assigned.
+
+    >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))
+    >>> (layer.weight @ layer.weight.T).allclose(tede.eye(3), atol=1e-5)
+    True
+    """
     weight = _weight_of(module, name)
     if weight.ndim < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
@@ -134,7 +144,15 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module, name="weight", dim=0):
-    """A weight as its length `original0`, along all dimensions but `dim`, times its direction `original1`."""
+    """A weight as its length `original0`, along all dimensions but `dim`, times its direction `original1` (Salimans and
+    Kingma, 2016, "Weight Normalization"); gives the module. States of the older `nn.utils.weight_norm` can be loaded.
+
+        dim: None is one length for all.
+
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
+    >>> sorted(layer.state_dict())
+    ['bias', 'parametrizations.weight.original0', 'parametrizations.weight.original1']
+    """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def rename(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
@@ -195,7 +213,17 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
-    """Divide a weight by its largest singular value, seen as a matrix with rows along `dim`."""
+    """Divide a weight by its largest singular value, seen as a matrix with rows along `dim` (Miyato et al., 2018,
+    "Spectral Normalization for Generative Adversarial Networks"); gives the module.
+
+        n_power_iterations: for each call in training, that find the value.
+        eps: keeps lengths from zero.
+        dim: None is 1 for transposed convolutions, else 0.
+
+    >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 2), n_power_iterations=20)
+    >>> tede.linalg.svdvals(layer.weight)[0].round(decimals=2).item()
+    1.0
+    """
     weight = _weight_of(module, name)
     if dim is None:
         dim = rows_dim(module)

@@ -23,7 +23,13 @@ _cache_enabled, _cache = 0, {}
 
 @contextmanager
 def cached():
-    """Compute each parametrized tensor once within the block, however often it is read."""
+    """Compute each parametrized tensor once within the block, however often it is read.
+
+    >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))
+    >>> with nn.utils.parametrize.cached():
+    ...     layer.weight is layer.weight
+    True
+    """
     global _cache_enabled, _cache
     _cache_enabled += 1
     try:
@@ -65,9 +71,19 @@ def _check_unchanged(what, tensor, before, name_before, name_after, flag="`unsaf
 
 
 class ParametrizationList(ModuleList):
-    """The modules that compute one tensor, in order, with what it is computed from: `original`, or `original0`, ...
+    """The modules that compute one tensor, in order, with what it is computed from: `original`, or `original0`,
+    `original1`, ... It is what ``module.parametrizations.name`` gives; `register_parametrization` makes it.
 
-    `unsafe` leaves it to the caller that dtype and shape stay the same.
+        modules: the parametrizations.
+        original: the tensor's value.
+        unsafe: allow dtypes and shapes to change.
+
+    >>> class Positive(nn.Module):
+    ...     def forward(self, x):
+    ...         return x.exp()
+    >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(3, 2), "weight", Positive())
+    >>> layer.parametrizations.weight.original.shape
+    tede.Size([2, 3])
     """
 
     def __init__(self, modules, original, unsafe=False):
@@ -146,6 +162,7 @@ class ParametrizationList(ModuleList):
                 _become(original, part)
 
     def forward(self):
+        """The tensor: what the modules make of the originals."""
         originals = [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
         first, *others = self
         value = first(*originals)
@@ -197,10 +214,21 @@ def _add_property(module, name):
 
 
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
-    """Have `module`'s tensor of that name computed by `parametrization` from now on; more than one makes a chain.
+    """Have `module`'s tensor of that name computed by `parametrization`, a module, from now on; more than one makes a
+    chain. Gives the module.
 
-    A `right_inverse` method of `parametrization` says what to compute a given value from: it initialises the original
-    and makes the tensor assignable. It may return several tensors if `forward` takes as many.
+        unsafe: allow it to change dtype or shape, and don't try it now.
+
+    Its `right_inverse`, where it has one, says which original would give a value: it keeps the present one, and makes
+    the tensor assignable. It may return several tensors if `forward` takes as many. ValueError if there is no such
+    tensor.
+
+    >>> class Symmetric(nn.Module):
+    ...     def forward(self, x):
+    ...         return x.triu() + x.triu(1).T
+    >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(3, 3), "weight", Symmetric())
+    >>> layer.weight.equal(layer.weight.T)
+    True
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -244,7 +272,11 @@ def _check_link(module, name, parametrization):
 
 
 def is_parametrized(module, tensor_name=None):
-    """Whether `module` has parametrizations, of `tensor_name` if given."""
+    """Whether `module` has parametrizations, of `tensor_name` if given.
+
+    >>> nn.utils.parametrize.is_parametrized(nn.Linear(3, 2))
+    False
+    """
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -252,7 +284,13 @@ def is_parametrized(module, tensor_name=None):
 
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
-    """Make the tensor a plain one again, with its present value or, unless `leave_parametrized`, with its original."""
+    """Make the tensor a plain one again, with its present value or, unless `leave_parametrized`, with its original;
+    gives the module.
+
+    >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))
+    >>> sorted(nn.utils.parametrize.remove_parametrizations(layer, "weight").state_dict())
+    ['bias', 'weight']
+    """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     chain = module.parametrizations[tensor_name]
@@ -277,12 +315,22 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
 
 
 def type_before_parametrizations(module):
-    """The class that `module` had before it was parametrized."""
+    """The class that `module` had before it was parametrized: that makes a class of its own of it.
+
+    >>> nn.utils.parametrize.type_before_parametrizations(nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))).__name__
+    'Linear'
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
-    """Parametrize `to_module` as `from_module` is, sharing the originals; only `tensor_name` if given."""
+    """Parametrize `to_module` as `from_module` is, sharing the originals; only `tensor_name` if given. Gives to_module.
+
+    >>> source = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
+    >>> target = nn.utils.parametrize.transfer_parametrizations_and_params(source, nn.Linear(3, 2))
+    >>> sorted(target.state_dict())
+    ['bias', 'parametrizations.weight.original0', 'parametrizations.weight.original1']
+    """
     if not is_parametrized(from_module):
         return to_module
     for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:

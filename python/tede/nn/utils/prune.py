@@ -13,8 +13,21 @@ from .convert_parameters import parameters_to_vector
 
 
 class BasePruningMethod(ABC):
-    """A subclass gives `compute_mask` and says by PRUNING_TYPE what it looks at: "unstructured" single elements,
-    "structured" whole slices along its `dim`, "global" all at once."""
+    """Base of all kinds of pruning: a hook before forward that computes a parameter as ``name_orig * name_mask``. A
+    subclass has `PRUNING_TYPE` ("unstructured", "structured" or "global") and writes `compute_mask`.
+
+    >>> class Odd(nn.utils.prune.BasePruningMethod):
+    ...     PRUNING_TYPE = "unstructured"
+    ...     def compute_mask(self, t, default_mask):
+    ...         mask = default_mask.clone()
+    ...         mask.view(-1)[1::2] = 0
+    ...         return mask
+    >>> layer = nn.Linear(3, 2)
+    >>> _ = Odd.apply(layer, "weight")
+    >>> layer.weight_mask
+    tensor([[1., 0., 1.],
+            [0., 1., 0.]])
+    """
 
     _tensor_name = None
 
@@ -98,7 +111,14 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Methods that pruned one tensor, in order."""
+    """Several prunings of one parameter, one after the other; made when one that is pruned already is pruned again.
+
+    >>> layer = nn.Linear(3, 2)
+    >>> for _ in range(2):
+    ...     _ = nn.utils.prune.random_unstructured(layer, "weight", amount=1)
+    >>> int((layer.weight_mask == 0).sum())
+    2
+    """
 
     def __init__(self, *args):
         self._pruning_methods = ()
@@ -150,7 +170,10 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, but makes the parameter look pruned."""
+    """Prunes nothing: makes the parameter look pruned, with a mask of ones.
+
+    >>> _ = nn.utils.prune.Identity.apply(nn.Linear(3, 2), "weight")
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -175,7 +198,10 @@ class _Unstructured(BasePruningMethod):
 
 
 class RandomUnstructured(_Unstructured):
-    """Random elements: `amount` of them, or that fraction."""
+    """Prunes random elements: `amount` of them (an int), or that part (a float from 0 to 1).
+
+    >>> _ = nn.utils.prune.RandomUnstructured.apply(nn.Linear(3, 2), "weight", amount=0.5)
+    """
 
     def _choose(self, t, count):
         return T.topk(T.rand_like(t).view(-1), k=count).indices
@@ -186,7 +212,10 @@ class RandomUnstructured(_Unstructured):
 
 
 class L1Unstructured(_Unstructured):
-    """The elements with the smallest absolute value: `amount` of them, or that fraction."""
+    """Prunes the elements of least absolute value: `amount` of them (an int), or that part (a float from 0 to 1).
+
+    >>> _ = nn.utils.prune.L1Unstructured.apply(nn.Linear(3, 2), "weight", amount=2)
+    """
 
     def _choose(self, t, count):
         return T.topk(T.abs(t).view(-1), k=count, largest=False).indices
@@ -215,7 +244,10 @@ class _Structured(BasePruningMethod):
 
 
 class RandomStructured(_Structured):
-    """Random slices along `dim`: `amount` of them, or that fraction."""
+    """Prunes random slices along `dim`: `amount` of them (an int), or that part (a float from 0 to 1).
+
+    >>> _ = nn.utils.prune.RandomStructured.apply(nn.Linear(3, 2), "weight", amount=1, dim=0)
+    """
 
     def __init__(self, amount, dim=-1):
         _validate_pruning_amount_init(amount)
@@ -233,7 +265,10 @@ class RandomStructured(_Structured):
 
 
 class LnStructured(_Structured):
-    """The slices along `dim` with the smallest `n`-norm: `amount` of them, or that fraction."""
+    """Prunes the slices along `dim` of least `n`-norm: `amount` of them (an int), or that part (a float from 0 to 1).
+
+    >>> _ = nn.utils.prune.LnStructured.apply(nn.Linear(3, 2), "weight", amount=1, n=2, dim=0)
+    """
 
     def __init__(self, amount, n, dim=-1):
         _validate_pruning_amount_init(amount)
@@ -248,7 +283,10 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """What a given mask says."""
+    """Prunes what a given mask says: where it is zero.
+
+    >>> _ = nn.utils.prune.CustomFromMask.apply(nn.Linear(3, 2), "bias", tede.tensor([1, 0]))
+    """
 
     PRUNING_TYPE = "global"
 
@@ -266,43 +304,90 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module, name):
-    """Make the parameter look pruned, with a mask of ones."""
+    """Make the parameter `name` look pruned, with a mask of ones; gives the module.
+
+    >>> sorted(nn.utils.prune.identity(nn.Linear(3, 2), "weight").state_dict())
+    ['bias', 'weight_mask', 'weight_orig']
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module, name, amount):
-    """Prune random elements: `amount` of them, or that fraction."""
+    """Prune random elements of the parameter `name`; gives the module.
+
+        amount: how many (an int), or which part (a float from 0 to 1).
+
+    >>> nn.utils.prune.random_unstructured(nn.Linear(3, 2), "weight", amount=2).weight_mask.sum()
+    tensor(4.)
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module, name, amount, importance_scores=None):
-    """Prune the elements with the smallest absolute value, or importance: `amount` of them, or that fraction."""
+    """Prune the elements of the parameter `name` of least absolute value; gives the module.
+
+        amount: how many (an int), or which part (a float from 0 to 1).
+        importance_scores: of the parameter's shape, to go by instead.
+
+    >>> layer = nn.Linear(3, 1)
+    >>> _ = layer.weight.data.copy_(tede.tensor([[0.1, -2, 1]]))
+    >>> nn.utils.prune.l1_unstructured(layer, "weight", amount=1).weight
+    tensor([[ 0., -2.,  1.]], grad_fn=<MulBackward0>)
+    """
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module, name, amount, dim):
-    """Prune random slices along `dim`: `amount` of them, or that fraction."""
+    """Prune random slices along `dim` of the parameter `name`; gives the module.
+
+        amount: how many (an int), or which part (a float from 0 to 1).
+
+    >>> nn.utils.prune.random_structured(nn.Linear(3, 2), "weight", amount=1, dim=0).weight_mask.sum()
+    tensor(3.)
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
 def ln_structured(module, name, amount, n, dim, importance_scores=None):
-    """Prune the slices along `dim` with the smallest `n`-norm: `amount` of them, or that fraction."""
+    """Prune the slices along `dim` of the parameter `name` of least `n`-norm; gives the module.
+
+        amount: how many (an int), or which part (a float from 0 to 1).
+        importance_scores: of the parameter's shape, to go by instead.
+
+    >>> nn.utils.prune.ln_structured(nn.Linear(3, 2), "weight", amount=1, n=2, dim=0).weight_mask.sum()
+    tensor(3.)
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module, name, mask):
-    """Prune where `mask` is zero."""
+    """Prune the parameter `name` where `mask` is zero; gives the module.
+
+    >>> nn.utils.prune.custom_from_mask(nn.Linear(3, 2), "bias", tede.tensor([0, 1])).bias_mask
+    tensor([0., 1.])
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
-    """Prune (module, name) pairs as if their parameters were one vector."""
+    """Prune parameters as if they were one vector: a layer may lose more than another.
+
+        parameters: (module, name) pairs.
+        pruning_method: a class such as `L1Unstructured`.
+        importance_scores: {(module, name): tensor} to go by instead.
+        kwargs: of the method: amount.
+
+    >>> first, second = nn.Linear(3, 2), nn.Linear(2, 1)
+    >>> nn.utils.prune.global_unstructured([(first, "weight"), (second, "weight")], nn.utils.prune.L1Unstructured, amount=4)
+    >>> int(first.weight_mask.sum() + second.weight_mask.sum())
+    4
+    """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
     scores = {} if importance_scores is None else importance_scores
@@ -327,7 +412,13 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
 
 
 def remove(module, name):
-    """Make the pruning permanent: a plain parameter again, with zeros in it."""
+    """Make the pruning permanent: a plain parameter again, with zeros in it; gives the module. ValueError if it isn't
+    pruned.
+
+    >>> layer = nn.utils.prune.random_unstructured(nn.Linear(3, 2), "weight", amount=2)
+    >>> sorted(nn.utils.prune.remove(layer, "weight").state_dict())
+    ['bias', 'weight']
+    """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             hook.remove(module)
@@ -337,7 +428,11 @@ def remove(module, name):
 
 
 def is_pruned(module):
-    """Whether `module` or one below it has a pruned parameter."""
+    """Whether `module` or one below it has a pruned parameter.
+
+    >>> nn.utils.prune.is_pruned(nn.Linear(3, 2))
+    False
+    """
     return any(isinstance(hook, BasePruningMethod) for part in module.modules()
                for hook in part._forward_pre_hooks.values())
 

@@ -13,7 +13,17 @@ __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack
 
 
 class PackedSequence(namedtuple("PackedSequence_", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])):
-    """Made by `pack_padded_sequence` and `pack_sequence`, taken by the recurrent layers."""
+    """Sequences of different lengths without padding, for recurrent layers: made by `pack_padded_sequence` and
+    `pack_sequence`.
+
+        data: the steps: the first of all sequences, then the second of those that have one, and so on.
+        batch_sizes: how many sequences have a first step, a second, ...
+        sorted_indices, unsorted_indices: the order of sequences by falling length, and back; None if they came so.
+
+    >>> packed = nn.utils.rnn.pack_sequence([tede.tensor([1, 2, 3]), tede.tensor([4])])
+    >>> packed.data, packed.batch_sizes
+    (tensor([1, 4, 2, 3]), tensor([2, 1, 1]))
+    """
 
     __slots__ = ()
 
@@ -46,48 +56,65 @@ class PackedSequence(namedtuple("PackedSequence_", ["data", "batch_sizes", "sort
         return type(self)(data, self.batch_sizes, *indices)
 
     def cpu(self):
+        """The data on the CPU."""
         return self.to("cpu")
 
     def cuda(self, device="cuda"):
+        """The data on a CUDA device."""
         return self.to(device)
 
     def pin_memory(self):
+        """The data in memory from which devices copy asynchronously."""
         return self._map(lambda t: t.pin_memory())
 
     def is_pinned(self):
+        """Whether the data is in pinned memory."""
         return self.data.is_pinned()
 
     @property
     def is_cuda(self):
+        """Whether the data is on a CUDA device."""
         return self.data.is_cuda
 
     def double(self):
+        """The data as float64."""
         return self.to(dtype=T.double)
 
     def float(self):
+        """The data as float32."""
         return self.to(dtype=T.float)
 
     def half(self):
+        """The data as float16."""
         return self.to(dtype=T.half)
 
     def long(self):
+        """The data as int64."""
         return self.to(dtype=T.long)
 
     def int(self):
+        """The data as int32."""
         return self.to(dtype=T.int)
 
     def short(self):
+        """The data as int16."""
         return self.to(dtype=T.short)
 
     def char(self):
+        """The data as int8."""
         return self.to(dtype=T.int8)
 
     def byte(self):
+        """The data as uint8."""
         return self.to(dtype=T.uint8)
 
 
 def invert_permutation(permutation):
-    """The permutation that undoes `permutation`; None for None."""
+    """The permutation that undoes `permutation`; None for None.
+
+    >>> nn.utils.rnn.invert_permutation(tede.tensor([2, 0, 1]))
+    tensor([1, 2, 0])
+    """
     if permutation is None:
         return None
     order = T.arange(0, permutation.numel(), device=permutation.device)
@@ -95,9 +122,16 @@ def invert_permutation(permutation):
 
 
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
-    """Leave the padding out of a batch of sequences.
+    """Leave the padding out of a batch of sequences: a `PackedSequence`, which recurrent layers read up to each one's
+    length.
 
-    `lengths` must fall unless `enforce_sorted` is False: then the batch is sorted here, and the order remembered.
+        input: (T, N, ...), or (N, T, ...) if batch_first.
+        lengths: (N), of int64 on the CPU, or a list; from 1 (RuntimeError).
+        enforce_sorted: they fall already; False sorts, and remembers the order.
+
+    >>> packed = nn.utils.rnn.pack_padded_sequence(tede.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True)
+    >>> packed.data
+    tensor([1, 3, 2])
     """
     if not isinstance(lengths, T.Tensor):
         lengths = T.as_tensor(lengths, dtype=T.int64)
@@ -134,7 +168,17 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
-    """The reverse of `pack_padded_sequence`: (padded sequences, lengths)."""
+    """The reverse of `pack_padded_sequence`: (padded sequences, lengths).
+
+        batch_first: (N, T, ...) instead of (T, N, ...).
+        padding_value: what is filled in.
+        total_length: T, at least the longest (ValueError).
+
+    >>> packed = nn.utils.rnn.pack_sequence([tede.tensor([1, 2]), tede.tensor([3])])
+    >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    (tensor([[1, 2],
+            [3, 0]]), tensor([2, 1]))
+    """
     batch_sizes = sequence.batch_sizes.tolist()
     longest, batch = len(batch_sizes), batch_sizes[0]
     if total_length is not None:
@@ -160,7 +204,16 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
-    """A batch of sequences of different lengths as one tensor: (length, batch, ...) or (batch, length, ...)."""
+    """A batch of sequences of different lengths as one tensor: (T, N, ...), or (N, T, ...) if batch_first.
+
+        sequences: a list of (length, ...), alike but in length.
+        padding_value: what is filled in.
+        padding_side: "right" or "left".
+
+    >>> nn.utils.rnn.pad_sequence([tede.tensor([1, 2]), tede.tensor([3])], batch_first=True)
+    tensor([[1, 2],
+            [3, 0]])
+    """
     if not hasattr(sequences, "__iter__"):
         raise RuntimeError("pad_sequence: Expected iterable for input sequences, but got arg of type: "
                            f"{type(sequences)}")
@@ -186,17 +239,33 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
-    """The sequences of a padded batch, one by one."""
+    """The sequences of a padded batch, (T, N, ...) or (N, T, ...) if batch_first, as a list.
+
+        lengths: (N).
+
+    >>> nn.utils.rnn.unpad_sequence(tede.tensor([[1, 2], [3, 0]]), tede.tensor([2, 1]), batch_first=True)
+    [tensor([1, 2]), tensor([3])]
+    """
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [row[:int(length)] for row, length in zip(rows, lengths)]
 
 
 def pack_sequence(sequences, enforce_sorted=True):
-    """Pack a list of sequences."""
+    """Pack a list of sequences, (length, ...) each, as a `PackedSequence`.
+
+        enforce_sorted: their lengths fall already (RuntimeError if not); False sorts, and remembers the order.
+
+    >>> nn.utils.rnn.pack_sequence([tede.tensor([1, 2]), tede.tensor([3])]).batch_sizes
+    tensor([2, 1])
+    """
     lengths = T.as_tensor([s.size(0) for s in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences):
-    """The sequences of a packed one, as a list."""
+    """The sequences of a packed one, as a list.
+
+    >>> nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([tede.tensor([1, 2]), tede.tensor([3])]))
+    [tensor([1, 2]), tensor([3])]
+    """
     return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)

@@ -117,7 +117,19 @@ class SpectralNormStateDictHook:
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
-    """Divide a weight by its largest singular value, seen as a matrix with rows along `dim`."""
+    """Divide a weight by its largest singular value, seen as a matrix with rows along `dim` (Miyato et al., 2018,
+    "Spectral Normalization for Generative Adversarial Networks"); gives the module. The older form, by a hook: prefer
+    `parametrizations.spectral_norm`.
+
+        name: the parameter's.
+        n_power_iterations: for each call in training, that find the value.
+        eps: keeps lengths from zero.
+        dim: None is 1 for transposed convolutions, else 0.
+
+    >>> layer = nn.utils.spectral_norm(nn.Linear(3, 2))
+    >>> sorted(layer.state_dict())
+    ['bias', 'weight_orig', 'weight_u', 'weight_v']
+    """
     if dim is None:
         from .parametrizations import rows_dim
         dim = rows_dim(module)
@@ -126,7 +138,13 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
 
 def remove_spectral_norm(module, name="weight"):
-    """Make the weight one parameter again, with its present value."""
+    """Make the weight one parameter again, with its present value; gives the module. ValueError if there is no such
+    norm.
+
+    >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(3, 2)))
+    >>> sorted(layer.state_dict())
+    ['bias', 'weight']
+    """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

@@ -61,13 +61,34 @@ class WeightNorm:
 
 
 def weight_norm(module, name="weight", dim=0):
-    """A weight as its length ``name_g``, along all dimensions but `dim`, times its direction ``name_v``."""
+    """A weight as its length ``name_g``, along all dimensions but `dim`, times its direction ``name_v`` (Salimans and
+    Kingma, 2016, "Weight Normalization"); gives the module. The older form, by a hook, which warns: prefer
+    `parametrizations.weight_norm`.
+
+        dim: None is one length for all.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     layer = nn.utils.weight_norm(nn.Linear(3, 2))
+    >>> sorted(layer.state_dict())
+    ['bias', 'weight_g', 'weight_v']
+    """
     WeightNorm.apply(module, name, dim)
     return module
 
 
 def remove_weight_norm(module, name="weight"):
-    """Make the weight one parameter again."""
+    """Make the weight one parameter again, with its present value; gives the module. ValueError if there is no such
+    norm.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(3, 2)))
+    >>> sorted(layer.state_dict())
+    ['bias', 'weight']
+    """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)
