@@ -9,6 +9,7 @@ from tede.distributions.distribution import ExponentialFamily
 from tede.distributions.transforms import AffineTransform, PowerTransform, StickBreakingTransform
 from tede.distributions.utils import (
     broadcast_all, clamp_probs, euler_constant, lazy_property, logits_to_probs, probs_to_logits)
+from .._docs import completed
 
 nan = math.nan
 
@@ -33,8 +34,16 @@ def _Dirichlet_backward(x, concentration, grad_output):
     return g * (grad_output - (x * grad_output).sum(-1, True))
 
 
+@completed
 class Dirichlet(ExponentialFamily):
-    """Points of the simplex."""
+    """Density proportional to ``prod x[i] ** (concentration[i] - 1)`` over vectors of positive numbers that sum to 1.
+
+        concentration: (..., K), above 0; the mean is it divided by its sum.
+        <validate_args>
+
+    >>> tede.distributions.Dirichlet(tede.tensor([1.0, 3.0])).mean
+    tensor([0.2500, 0.7500])
+    """
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support, has_rsample = constraints.simplex, True
 
@@ -80,8 +89,16 @@ class Dirichlet(ExponentialFamily):
         return x.lgamma().sum(-1) - tede.lgamma(x.sum(-1))
 
 
+@completed
 class Beta(ExponentialFamily):
-    """Numbers between 0 and 1: the first part of a Dirichlet pair."""
+    """Density proportional to ``x**(concentration1 - 1) * (1 - x)**(concentration0 - 1)`` between 0 and 1.
+
+        concentration1, concentration0: above 0; the mean is the first divided by the sum.
+        <validate_args>
+
+    >>> tede.distributions.Beta(1.0, 3.0).mean
+    tensor(0.2500)
+    """
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support, has_rsample = constraints.unit_interval, True
 
@@ -125,8 +142,16 @@ def _moment(a, b, n):
     return tede.exp(b.log() + tede.lgamma(arg1) + tede.lgamma(b) - tede.lgamma(arg1 + b))
 
 
+@completed
 class Kumaraswamy(TransformedDistribution):
-    """Like Beta, with a cdf in closed form: (1 - U ** (1 / b)) ** (1 / a)."""
+    """``1 - cdf(x) = (1 - x**concentration1) ** concentration0`` between 0 and 1: much like `Beta`, with a closed form.
+
+        concentration1, concentration0: above 0.
+        <validate_args>
+
+    >>> tede.distributions.Kumaraswamy(2.0, 1.0).cdf(tede.tensor(0.5))
+    tensor(0.2500)
+    """
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support, has_rsample = constraints.unit_interval, True
 
@@ -155,8 +180,16 @@ class Kumaraswamy(TransformedDistribution):
         return t0 + t1 * harmonic - tede.log(self.concentration1) - tede.log(self.concentration0)
 
 
+@completed
 class LogisticNormal(TransformedDistribution):
-    """Points of the simplex from a normal vector, by stick-breaking."""
+    """Softmax, by breaking sticks, of a vector of normal variables: vectors of K + 1 positive numbers that sum to 1.
+
+        loc, scale: (..., K), of the normal variables.
+        <validate_args>
+
+    >>> tede.distributions.LogisticNormal(tede.zeros(3), tede.ones(3)).sample().sum().round(decimals=4)
+    tensor(1.)
+    """
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support, has_rsample = constraints.simplex, True
 
@@ -174,8 +207,18 @@ class LogisticNormal(TransformedDistribution):
     scale = property(lambda self: self.base_dist.base_dist.scale)
 
 
+@completed
 class ContinuousBernoulli(ExponentialFamily):
-    """Density proportional to p ** x * (1 - p) ** (1 - x) on [0, 1]. Near p = 1/2 formulas go by their Taylor series."""
+    """Density ``C * probs**x * (1 - probs)**(1 - x)`` from 0 to 1 (Loaiza-Ganem and Cunningham, 2019, "The continuous
+    Bernoulli: fixing a pervasive error in variational autoencoders").
+
+        probs: between 0 and 1; or logits, their logit. Exactly one (ValueError).
+        lims: where probs is so near to 1/2 that Taylor's series is used.
+        <validate_args>
+
+    >>> tede.distributions.ContinuousBernoulli(0.3).mean
+    tensor(0.4302)
+    """
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support, has_rsample, _mean_carrier_measure = constraints.unit_interval, True, 0
 

@@ -4,10 +4,21 @@ from tede.distributions import constraints
 from tede.distributions.distribution import Distribution
 from tede.distributions.transforms import ComposeTransform, Transform
 from tede.distributions.utils import sum_rightmost
+from .._docs import completed
 
 
+@completed
 class Independent(Distribution):
-    """Another distribution's last batch dimensions as part of its events."""
+    """Another distribution's last batch dimensions as part of its events: `log_prob` sums over them.
+
+        base_distribution: the other one.
+        reinterpreted_batch_ndims: how many dimensions (ValueError if there are fewer).
+        <validate_args>
+
+    >>> vectors = tede.distributions.Independent(tede.distributions.Normal(tede.zeros(3), 1.0), 1)
+    >>> vectors.batch_shape, vectors.event_shape, vectors.log_prob(tede.zeros(3))
+    (tede.Size([]), tede.Size([3]), tensor(-2.7568))
+    """
     arg_constraints = {}
 
     def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
@@ -30,10 +41,12 @@ class Independent(Distribution):
 
     @property
     def has_rsample(self):
+        """Whether gradients pass through samples: as the base's."""
         return self.base_dist.has_rsample
 
     @property
     def has_enumerate_support(self):
+        """Whether all values can be listed."""
         return not self.reinterpreted_batch_ndims and self.base_dist.has_enumerate_support
 
     @constraints.dependent_property
@@ -66,8 +79,20 @@ class Independent(Distribution):
         return f"{type(self).__name__}({self.base_dist}, {self.reinterpreted_batch_ndims})"
 
 
+@completed
 class TransformedDistribution(Distribution):
-    """transforms(X) for X of a base distribution."""
+    """``transform(X)`` for X of a base distribution; log_prob subtracts the logarithm of the transform's derivative.
+
+        base_distribution: X's.
+        transforms: one, or a list, the first done first. `cdf` and `icdf` need monotonous ones.
+        <validate_args>
+
+    >>> from tede.distributions import transforms
+    >>> base = tede.distributions.Uniform(0.0, 1.0)
+    >>> logistic = tede.distributions.TransformedDistribution(base, [transforms.SigmoidTransform().inv])
+    >>> logistic.log_prob(tede.tensor(0.0))
+    tensor(-1.3863)
+    """
     arg_constraints = {}
 
     def __init__(self, base_distribution, transforms, validate_args=None):
@@ -110,6 +135,7 @@ class TransformedDistribution(Distribution):
 
     @property
     def has_rsample(self):
+        """Whether gradients pass through samples: as the base's."""
         return self.base_dist.has_rsample
 
     @constraints.dependent_property(is_discrete=False)

@@ -5,7 +5,13 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Calling it with a constraint gives a transform from unconstrained space."""
+    """From constraints to transforms of all real numbers onto them: `biject_to` (bijective) and `transform_to` (perhaps
+    not) are two.
+
+    >>> unbounded = tede.distributions.biject_to(tede.distributions.constraints.positive)
+    >>> unbounded(tede.tensor(0.0))
+    tensor(1.)
+    """
 
     def __init__(self):
         self._registry = {}

@@ -3,12 +3,22 @@ import tede
 
 
 class Constraint:
-    """A region; an event of `event_dim` dimensions lies in it or not."""
+    """A region that parameters or samples lie in: `check` says where they do.
+
+        is_discrete: whether it is of whole numbers.
+        event_dim: how many of the last dimensions are one event, which lies in it as a whole.
+
+    >>> tede.distributions.constraints.positive.check(tede.tensor([-1.0, 2.0]))
+    tensor([False,  True])
+    >>> tede.distributions.constraints.simplex.check(tede.tensor([0.3, 0.7]))
+    tensor(True)
+    """
     is_discrete = False
     event_dim = 0
     _shown = ()                 # attributes that the repr shows
 
     def check(self, value):
+        """Where `value` lies in the region: a bool for each event."""
         raise NotImplementedError
 
     def __repr__(self):
@@ -24,12 +34,14 @@ class _Dependent(Constraint):
 
     @property
     def is_discrete(self):
+        """Whether it is of whole numbers, where that is known."""
         if self._is_discrete is NotImplemented:
             raise NotImplementedError(".is_discrete cannot be determined statically")
         return self._is_discrete
 
     @property
     def event_dim(self):
+        """How many dimensions an event has, where that is known."""
         if self._event_dim is NotImplemented:
             raise NotImplementedError(".event_dim cannot be determined statically")
         return self._event_dim
@@ -43,6 +55,12 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint):
+    """Whether a constraint depends on other parameters, so that it can't be checked by itself.
+
+    >>> from tede.distributions import constraints
+    >>> constraints.is_dependent(tede.distributions.Uniform.support)
+    True
+    """
     return isinstance(constraint, _Dependent)
 
 

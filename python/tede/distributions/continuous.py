@@ -7,6 +7,7 @@ from tede.distributions.compound import TransformedDistribution
 from tede.distributions.distribution import Distribution, ExponentialFamily
 from tede.distributions.transforms import AffineTransform, ExpTransform
 from tede.distributions.utils import broadcast_all, euler_constant, lazy_property, standard_normal
+from .._docs import completed
 
 inf, nan = math.inf, math.nan
 
@@ -22,8 +23,20 @@ class _LocScale:
         super().__init__(self.loc.size(), validate_args=validate_args)
 
 
+@completed
 class Normal(_LocScale, ExponentialFamily):
-    """The normal distribution with mean loc and standard deviation scale."""
+    """The normal distribution: density ``exp(-((x - loc) / scale)**2 / 2) / (scale * sqrt(2 * pi))``.
+
+        loc: the mean.
+        scale: the standard deviation, above 0.
+        <validate_args>
+
+    Parameters are numbers or tensors, and broadcast.
+
+    >>> normal = tede.distributions.Normal(0.0, 2.0)
+    >>> normal.log_prob(tede.tensor(1.0)), normal.variance
+    (tensor(-1.7371), tensor(4.))
+    """
     _mean_carrier_measure = 0
 
     mean = property(lambda self: self.loc)
@@ -62,8 +75,17 @@ class Normal(_LocScale, ExponentialFamily):
         return -0.25 * x.pow(2) / y + 0.5 * tede.log(-math.pi / y)
 
 
+@completed
 class Laplace(_LocScale, Distribution):
-    """Density exp(-|x - loc| / scale) / (2 scale)."""
+    """Density ``exp(-|x - loc| / scale) / (2 * scale)``; variance ``2 * scale**2``.
+
+        loc: the mean.
+        scale: above 0.
+        <validate_args>
+
+    >>> tede.distributions.Laplace(0.0, 1.0).log_prob(tede.tensor(1.0))
+    tensor(-1.6931)
+    """
     mean = property(lambda self: self.loc)
     mode = property(lambda self: self.loc)
     variance = property(lambda self: 2 * self.scale.pow(2))
@@ -90,8 +112,18 @@ class Laplace(_LocScale, Distribution):
         return 1 + tede.log(2 * self.scale)
 
 
+@completed
 class Cauchy(_LocScale, Distribution):
-    """The quotient of two normal variables: neither mean nor variance."""
+    """Density ``1 / (pi * scale * (1 + ((x - loc) / scale)**2))``: the quotient of two normal variables. The mean is
+    NaN, the variance infinite.
+
+        loc: the mode and median.
+        scale: half the width at half the height, above 0.
+        <validate_args>
+
+    >>> tede.distributions.Cauchy(0.0, 1.0).cdf(tede.tensor(1.0))
+    tensor(0.7500)
+    """
     mean = property(lambda self: tede.full_like(self.loc, nan))
     mode = property(lambda self: self.loc)
     variance = property(lambda self: tede.full_like(self.loc, inf))
@@ -114,8 +146,17 @@ class Cauchy(_LocScale, Distribution):
         return math.log(4 * math.pi) + self.scale.log()
 
 
+@completed
 class Uniform(Distribution):
-    """All of [low, high) alike."""
+    """All numbers of [low, high) alike: density ``1 / (high - low)``.
+
+        low, high: the bounds, in order.
+        <validate_args>
+
+    >>> uniform = tede.distributions.Uniform(0.0, tede.tensor([1.0, 4.0]))
+    >>> uniform.mean, uniform.log_prob(tede.tensor(0.5))
+    (tensor([0.5000, 2.0000]), tensor([ 0.0000, -1.3863]))
+    """
     arg_constraints = {"low": constraints.dependent(is_discrete=False, event_dim=0),
                        "high": constraints.dependent(is_discrete=False, event_dim=0)}
     has_rsample = True
@@ -155,8 +196,18 @@ class Uniform(Distribution):
         return tede.log(self.high - self.low)
 
 
+@completed
 class Gumbel(TransformedDistribution):
-    """The largest of many: -log(-log(uniform)), scaled and moved."""
+    """The distribution of the largest of many: of ``loc - scale * log(-log(u))`` for uniform u; mean ``loc + 0.5772 *
+    scale``.
+
+        loc: the mode.
+        scale: above 0.
+        <validate_args>
+
+    >>> tede.distributions.Gumbel(0.0, 1.0).log_prob(tede.tensor(0.0))
+    tensor(-1.)
+    """
     arg_constraints = _LocScale.arg_constraints
     support = constraints.real
 
@@ -183,8 +234,19 @@ class Gumbel(TransformedDistribution):
         return self.scale.log() + (1 + euler_constant)
 
 
+@completed
 class GeneralizedPareto(Distribution):
-    """What exceeds a high threshold: exponential for concentration 0, bounded below 0, heavy-tailed above."""
+    """What exceeds a high threshold: ``1 - cdf(x) = (1 + concentration * (x - loc) / scale) ** (-1 / concentration)``.
+    For concentration 0 it is exponential, below bounded, above heavy-tailed.
+
+        loc: the least value.
+        scale: above 0.
+        concentration: any number.
+        <validate_args>
+
+    >>> tede.distributions.GeneralizedPareto(0.0, 1.0, 0.5).cdf(tede.tensor(2.0))
+    tensor(0.7500)
+    """
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True
 
@@ -208,12 +270,14 @@ class GeneralizedPareto(Distribution):
         return -self.scale.log() - tede.where(zero, z, tede.where(y == 0, y, y * tede.log1p(c * z)))
 
     def log_survival_function(self, value):
+        """``log(1 - cdf(value))``."""
         self._checked(value)
         z = (value - self.loc) / self.scale
         zero, c = self._split()
         return tede.where(zero, -z, -tede.log1p(c * z) / c)
 
     def log_cdf(self, value):
+        """``log(cdf(value))``."""
         return tede.log1p(-tede.exp(self.log_survival_function(value)))
 
     def cdf(self, value):
@@ -269,8 +333,19 @@ def _log_bessel(x, order):
     return tede.where(x < 3.75, small, x - 0.5 * x.log() + _polynomial(3.75 / x, _LARGE[order]).log())
 
 
+@completed
 class VonMises(Distribution):
-    """The normal distribution's cousin on the circle. Samples by rejection, from a wrapped Cauchy distribution."""
+    """The normal distribution's cousin on the circle: density ``exp(concentration * cos(x - loc)) / (2 * pi *
+    I0(concentration))``. Samples by rejection (Best and Fisher, 1979, "Efficient Simulation of the von Mises
+    Distribution"), from -pi to pi.
+
+        loc: the mean angle.
+        concentration: above 0; about one over the variance.
+        <validate_args>
+
+    >>> tede.distributions.VonMises(0.0, 1.0).log_prob(tede.tensor(0.0))
+    tensor(-1.0738)
+    """
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
 

@@ -6,6 +6,7 @@ from tede.distributions import constraints
 from tede.distributions.distribution import Distribution, ExponentialFamily
 from tede.distributions.positive import Gamma
 from tede.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .._docs import completed
 
 nan = math.nan
 
@@ -50,8 +51,17 @@ class _Odds:
         return self._param.new(*args, **kwargs)
 
 
+@completed
 class Bernoulli(_Odds, ExponentialFamily):
-    """1 with probability probs, else 0."""
+    """1 with probability `probs`, else 0.
+
+        probs: from 0 to 1; or logits, ``log(probs / (1 - probs))``. Exactly one (ValueError).
+        <validate_args>
+
+    >>> coin = tede.distributions.Bernoulli(0.3)
+    >>> coin.log_prob(tede.tensor(1.0)), coin.variance
+    (tensor(-1.2040), tensor(0.2100))
+    """
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support, has_enumerate_support, _mean_carrier_measure = constraints.boolean, True, 0
 
@@ -91,8 +101,16 @@ class Bernoulli(_Odds, ExponentialFamily):
         return tede.log1p(tede.exp(x))
 
 
+@completed
 class Geometric(_Odds, Distribution):
-    """The number of failures before the first success."""
+    """How many failures come before the first success: probability ``(1 - probs)**k * probs`` of k = 0, 1, ...
+
+        probs: of a success, above 0, at most 1; or logits. Exactly one (ValueError).
+        <validate_args>
+
+    >>> tede.distributions.Geometric(0.25).mean
+    tensor(3.)
+    """
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
 
@@ -125,8 +143,17 @@ class Geometric(_Odds, Distribution):
         return _bce(self.logits, self.probs) / self.probs
 
 
+@completed
 class Binomial(_Odds, Distribution):
-    """The number of successes among total_count trials."""
+    """How many of `total_count` trials succeed.
+
+        total_count: a number, or one for each element.
+        probs: of a success, from 0 to 1; or logits. Exactly one (ValueError).
+        <validate_args>
+
+    >>> tede.distributions.Binomial(10, 0.3).mean
+    tensor(3.)
+    """
     arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval,
                        "logits": constraints.real}
     has_enumerate_support = True
@@ -171,8 +198,17 @@ class Binomial(_Odds, Distribution):
         return self._enumerated(tede.arange(1 + n, dtype=self._param.dtype, device=self._param.device), expand)
 
 
+@completed
 class NegativeBinomial(_Odds, Distribution):
-    """The number of successes before total_count failures."""
+    """How many successes come before the `total_count`-th failure; mean ``total_count * exp(logits)``.
+
+        total_count: from 0, not only whole numbers.
+        probs: of a success, from 0, below 1; or logits. Exactly one (ValueError).
+        <validate_args>
+
+    >>> tede.distributions.NegativeBinomial(5.0, 0.5).mean
+    tensor(5.)
+    """
     arg_constraints = {"total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0),
                        "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -207,8 +243,16 @@ class NegativeBinomial(_Odds, Distribution):
         return log_unnormalized - normalize
 
 
+@completed
 class Poisson(ExponentialFamily):
-    """The number of events of a given rate."""
+    """Probability ``rate**k * exp(-rate) / k!`` of k = 0, 1, ...; mean and variance are the rate.
+
+        rate: from 0.
+        <validate_args>
+
+    >>> tede.distributions.Poisson(4.0).log_prob(tede.tensor(3.0))
+    tensor(-1.6329)
+    """
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 
@@ -237,8 +281,19 @@ class Poisson(ExponentialFamily):
         return tede.exp(x)
 
 
+@completed
 class Categorical(Distribution):
-    """0, 1, ..., with given probabilities or unnormalized log-probabilities."""
+    """Number i of 0 to K - 1 with probability ``probs[i] / sum(probs)``.
+
+        probs: (..., K), from 0; or logits, any numbers, of which softmax is taken. Exactly one (ValueError).
+        <validate_args>
+
+    Samples are int64, of the batch's shape.
+
+    >>> choice = tede.distributions.Categorical(tede.tensor([1.0, 3.0]))
+    >>> choice.log_prob(tede.tensor(1)).exp()
+    tensor(0.7500)
+    """
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
 
@@ -302,8 +357,16 @@ class Categorical(Distribution):
         return self._enumerated(tede.arange(self._num_events, dtype=tede.int64, device=self._param.device), expand)
 
 
+@completed
 class OneHotCategorical(Distribution):
-    """A Categorical whose events are one-hot vectors."""
+    """`Categorical` whose samples are vectors of K numbers: 1 at the one that was chosen, else 0.
+
+        probs: (..., K), from 0; or logits. Exactly one (ValueError).
+        <validate_args>
+
+    >>> tede.distributions.OneHotCategorical(tede.tensor([0.0, 1.0])).sample()
+    tensor([0., 1.])
+    """
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support, has_enumerate_support = constraints.one_hot, True
     _expands = (("_categorical", 0),)
@@ -341,8 +404,17 @@ class OneHotCategorical(Distribution):
         return values.expand((n,) + self.batch_shape + (n,)) if expand else values
 
 
+@completed
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """Samples whose gradients go to the probabilities as if the samples were these."""
+    """`OneHotCategorical` with `rsample`: the sample's gradient is that of the probabilities (Bengio et al., 2013,
+    "Estimating or Propagating Gradients Through Stochastic Neurons for Conditional Computation").
+
+        probs: (..., K), from 0; or logits. Exactly one (ValueError).
+        <validate_args>
+
+    >>> tede.distributions.OneHotCategoricalStraightThrough(tede.tensor([0.0, 1.0])).rsample()
+    tensor([0., 1.])
+    """
     has_rsample = True
 
     def rsample(self, sample_shape=tede.Size()):
@@ -350,8 +422,17 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         return samples + (self._categorical.probs - self._categorical.probs.detach())
 
 
+@completed
 class Multinomial(Distribution):
-    """How often each category comes among total_count draws."""
+    """How often each of K categories comes up in `total_count` draws.
+
+        total_count: an int, the same for all.
+        probs: (..., K), from 0; or logits. Exactly one (ValueError).
+        <validate_args>
+
+    >>> tede.distributions.Multinomial(10, tede.tensor([1.0, 4.0])).mean
+    tensor([2., 8.])
+    """
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     total_count = 1
     _expands = (("_categorical", 0),)

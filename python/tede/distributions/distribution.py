@@ -8,20 +8,44 @@ import warnings
 import tede
 from tede.distributions import constraints
 from tede.distributions.utils import lazy_property
+from .._docs import completed
 
 __all__ = ["Distribution"]
 
 
+@completed
 class Distribution:
-    """A distribution over events of `event_shape`, `batch_shape` of them side by side."""
+    """Base of all distributions: over events of `event_shape`, with `batch_shape` of them side by side that don't
+    depend on each other.
+
+        batch_shape, event_shape: what a subclass's parameters say.
+        <validate_args>
+
+    `sample()` has the shape ``sample_shape + batch_shape + event_shape``, `log_prob(value)` that without event_shape. A
+    subclass names its parameters in `arg_constraints`, the values that are possible in `support`, and writes `rsample`
+    or `sample`, and `log_prob`.
+
+    >>> normal = tede.distributions.Normal(tede.zeros(3), 1.0)
+    >>> normal.batch_shape, normal.event_shape, normal.sample((5,)).shape
+    (tede.Size([3]), tede.Size([]), tede.Size([5, 3]))
+    >>> normal.log_prob(tede.zeros(3))
+    tensor([-0.9189, -0.9189, -0.9189])
+    """
     has_rsample = False
     has_enumerate_support = False
     _validate_args = __debug__
     _expands = ()               # other distributions and tensors that expand with the parameters: (name, event dims)
 
+    def __init_subclass__(cls, **kwargs):
+        """Properties say what those of the same name above them say, or which parameter they are."""
+        super().__init_subclass__(**kwargs)
+        for name, value in vars(cls).items():
+            if type(value) is property and value.__doc__ is None:
+                value.__doc__ = next((vars(base)[name].__doc__ for base in cls.__mro__[1:] if name in vars(base)), "A parameter.")
+
     @staticmethod
     def set_default_validate_args(value):
-        """Whether parameters and samples are checked."""
+        """Whether the classes check parameters and values where `validate_args` isn't given."""
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
@@ -53,7 +77,11 @@ class Distribution:
                                  f"{value}")
 
     def expand(self, batch_shape, _instance=None):
-        """The distribution with its batch expanded to a shape, without copies."""
+        """The distribution with its batch expanded to `batch_shape`, without copies.
+
+        >>> tede.distributions.Normal(0.0, 1.0).expand((2, 3)).sample().shape
+        tede.Size([2, 3])
+        """
         new = self._get_checked_instance(self._declaring(), _instance)
         batch_shape = tede.Size(batch_shape)
         self._expand_into(new, batch_shape)
@@ -97,66 +125,116 @@ class Distribution:
 
     @property
     def batch_shape(self):
+        """The shape of the parameters side by side: each element is a distribution by itself."""
         return self._batch_shape
 
     @property
     def event_shape(self):
+        """The shape of one event: () for numbers."""
         return self._event_shape
 
     @property
     def arg_constraints(self):
+        """{parameter: the constraint that it meets}."""
         raise NotImplementedError
 
     @property
     def support(self):
+        """The constraint that values meet."""
         raise NotImplementedError
 
     @property
     def mean(self):
+        """The expected value, of ``batch_shape + event_shape``."""
         raise NotImplementedError
 
     @property
     def mode(self):
+        """The likeliest value; NotImplementedError where a class has none."""
         raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
     def variance(self):
+        """The expected square of the distance from the mean."""
         raise NotImplementedError
 
     @property
     def stddev(self):
+        """The root of the variance."""
         return self.variance.sqrt()
 
     def sample(self, sample_shape=tede.Size()):
-        """Samples, without gradients."""
+        """Samples, without gradients, of the shape ``sample_shape + batch_shape + event_shape``.
+
+        >>> tede.distributions.Normal(0.0, 1.0).sample((2,)).shape
+        tede.Size([2])
+        """
         with tede.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape=tede.Size()):
-        """Samples through which gradients reach the parameters."""
+        """Samples through which gradients reach the parameters; NotImplementedError unless `has_rsample`.
+
+        >>> loc = tede.zeros(2, requires_grad=True)
+        >>> tede.distributions.Normal(loc, 1.0).rsample().sum().backward()
+        >>> loc.grad
+        tensor([1., 1.])
+        """
         raise NotImplementedError
 
     def sample_n(self, n):
+        """`n` samples; it warns: use ``sample((n,))``."""
         warnings.warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning, stacklevel=2)
         return self.sample(tede.Size((n,)))
 
     def log_prob(self, value):
+        """The logarithm of the density, or of the probability, of `value`: of value's shape without event_shape. A
+        ValueError if value is outside of the support and arguments are checked.
+
+        >>> tede.distributions.Uniform(0.0, 2.0).log_prob(tede.tensor(1.0))
+        tensor(-0.6931)
+        """
         raise NotImplementedError
 
     def cdf(self, value):
+        """The probability of values up to `value`.
+
+        >>> tede.distributions.Normal(0.0, 1.0).cdf(tede.tensor(0.0))
+        tensor(0.5000)
+        """
         raise NotImplementedError
 
     def icdf(self, value):
+        """The value up to which the probability is `value`: the inverse of `cdf`.
+
+        >>> tede.distributions.Normal(0.0, 1.0).icdf(tede.tensor(0.5))
+        tensor(0.)
+        """
         raise NotImplementedError
 
     def enumerate_support(self, expand=True):
-        """All values of a discrete distribution, along a new first dimension."""
+        """All values of a discrete distribution, along a new first dimension; expanded to the batch's shape if
+        `expand`. NotImplementedError unless `has_enumerate_support`.
+
+        >>> tede.distributions.Categorical(tede.ones(3)).enumerate_support()
+        tensor([0, 1, 2])
+        """
         raise NotImplementedError
 
     def entropy(self):
+        """``-E[log_prob(x)]`` of each element of the batch, in nats.
+
+        >>> tede.distributions.Categorical(tede.ones(4)).entropy()
+        tensor(1.3863)
+        """
         raise NotImplementedError
 
     def perplexity(self):
+        """``exp(entropy())``: of how many equally likely values there seem to be.
+
+        >>> tede.distributions.Categorical(tede.ones(4)).perplexity()
+        tensor(4.)
+        """
         return tede.exp(self.entropy())
 
     def _extended_shape(self, sample_shape=tede.Size()):
@@ -200,7 +278,15 @@ class Distribution:
 
 
 class ExponentialFamily(Distribution):
-    """Densities exp(t(x) * natural parameters - log normalizer): entropy and divergence follow from derivatives."""
+    """Distributions with densities ``exp(t(x) . natural parameters - log normalizer + k(x))``: entropy and divergence
+    between two of one class follow from derivatives of the normalizer (Nielsen and Nock, 2010, "Entropies and
+    cross-entropies of exponential families").
+
+    A subclass writes `_natural_params`, `_log_normalizer` and `_mean_carrier_measure`.
+
+    >>> isinstance(tede.distributions.Normal(0.0, 1.0), tede.distributions.ExponentialFamily)
+    True
+    """
 
     @property
     def _natural_params(self):

@@ -7,12 +7,24 @@ from tede.distributions.discrete import Categorical
 from tede.distributions.distribution import Distribution
 from tede.distributions.positive import Chi2
 from tede.distributions.utils import broadcast_all, standard_normal
+from .._docs import completed
 
 inf, nan = math.inf, math.nan
 
 
+@completed
 class MixtureSameFamily(Distribution):
-    """One of several components, chosen by a Categorical; the components are the last batch dimension of one distribution."""
+    """One of several components, chosen by a `Categorical`: density ``sum over k of probs[k] * density[k](x)``.
+
+        mixture_distribution: the Categorical, of batch_shape B over K.
+        component_distribution: of batch_shape B + (K,).
+        <validate_args>
+
+    >>> weights = tede.distributions.Categorical(tede.ones(2))
+    >>> mixture = tede.distributions.MixtureSameFamily(weights, tede.distributions.Normal(tede.tensor([-1.0, 1.0]), 1.0))
+    >>> mixture.mean, mixture.variance
+    (tensor(0.), tensor(2.))
+    """
     arg_constraints = {}
 
     def __init__(self, mixture_distribution, component_distribution, validate_args=None):
@@ -88,8 +100,17 @@ class MixtureSameFamily(Distribution):
         return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"
 
 
+@completed
 class StudentT(Distribution):
-    """A normal variable over the root of a chi-square one divided by its degrees of freedom."""
+    """``loc + scale * Z / sqrt(V / df)`` for a standard normal Z and a chi-square V: normal with heavier tails.
+
+        df: degrees of freedom, above 0; the mean is there above 1, the variance ``scale**2 * df / (df - 2)`` above 2.
+        loc, scale: place and width.
+        <validate_args>
+
+    >>> tede.distributions.StudentT(4.0).variance
+    tensor(2.)
+    """
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support, has_rsample = constraints.real, True
     _expands = (("_chi2", 0),)

@@ -8,6 +8,7 @@ from tede.distributions.bounded import Beta
 from tede.distributions.distribution import Distribution, ExponentialFamily
 from tede.distributions.positive import Chi2
 from tede.distributions.utils import broadcast_all, lazy_property, standard_normal
+from .._docs import completed
 
 _LOG_2PI = math.log(2 * math.pi)
 
@@ -69,8 +70,19 @@ class _Covariance:
         return self._wide(tede.cholesky_inverse(self._unbroadcasted_scale_tril))
 
 
+@completed
 class MultivariateNormal(_Covariance, Distribution):
-    """Normal vectors with mean loc and a covariance given in one of three ways."""
+    """Normal vectors: density ``exp(-(x - loc)^T S^-1 (x - loc) / 2) / sqrt(det(2 * pi * S))`` for a covariance S.
+
+        loc: (..., D), the mean.
+        covariance_matrix, precision_matrix, scale_tril: S, its inverse, or its Cholesky factor, (..., D, D). Exactly
+            one (ValueError); the last needs no decomposition.
+        <validate_args>
+
+    >>> normal = tede.distributions.MultivariateNormal(tede.zeros(2), tede.eye(2))
+    >>> normal.log_prob(tede.zeros(2)), normal.sample((3,)).shape
+    (tensor(-1.8379), tede.Size([3, 2]))
+    """
     arg_constraints = {"loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
                        "precision_matrix": constraints.positive_definite, "scale_tril": constraints.lower_cholesky}
     support, has_rsample = constraints.real_vector, True
@@ -127,8 +139,21 @@ def _lowrank_mahalanobis(w, d, x, capacitance):
     return (x.pow(2) / d).sum(-1) - _mahalanobis(capacitance, wt_d_x)
 
 
+@completed
 class LowRankMultivariateNormal(Distribution):
-    """Normal vectors with covariance cov_factor @ cov_factor.T + diag(cov_diag)."""
+    """Normal vectors of covariance ``cov_factor @ cov_factor.T + diag(cov_diag)``, at the cost of small matrices (by
+    the Woodbury identity).
+
+        loc: (..., D), the mean.
+        cov_factor: (..., D, R), with R much smaller than D.
+        cov_diag: (..., D), above 0.
+        <validate_args>
+
+    >>> normal = tede.distributions.LowRankMultivariateNormal(tede.zeros(2), tede.ones(2, 1), tede.ones(2))
+    >>> normal.covariance_matrix
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
     arg_constraints = {"loc": constraints.real_vector, "cov_factor": constraints.independent(constraints.real, 2),
                        "cov_diag": constraints.independent(constraints.positive, 1)}
     support, has_rsample = constraints.real_vector, True
@@ -203,8 +228,20 @@ class LowRankMultivariateNormal(Distribution):
         return h.expand(self._batch_shape) if self._batch_shape else h
 
 
+@completed
 class LKJCholesky(Distribution):
-    """Cholesky factors of correlation matrices, by the onion method: row by row, a direction and a radius."""
+    """Cholesky factors of correlation matrices, whose density is proportional to ``det(correlation) ** (concentration -
+    1)`` (Lewandowski, Kurowicka and Joe, 2009, "Generating random correlation matrices based on vines and extended
+    onion method").
+
+        dim: rows, from 2 (ValueError).
+        concentration: above 0; 1 is uniform over correlation matrices, more is nearer to none.
+        <validate_args>
+
+    >>> factor = tede.distributions.LKJCholesky(3, 0.5).sample()
+    >>> (factor @ factor.T).diagonal().round(decimals=4)
+    tensor([1., 1., 1.])
+    """
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
     _expands = (("_beta", 0),)
@@ -241,8 +278,18 @@ class LKJCholesky(Distribution):
         return unnormalized - (0.5 * below * math.log(math.pi) + numerator - denominator)
 
 
+@completed
 class Wishart(_Covariance, ExponentialFamily):
-    """Sums of df outer products of normal vectors, by Bartlett's decomposition."""
+    """Sums of `df` outer products of normal vectors, by Bartlett's decomposition; mean ``df * covariance``.
+
+        df: degrees of freedom, above D - 1.
+        covariance_matrix, precision_matrix, scale_tril: of the vectors, (..., D, D). Exactly one (ValueError).
+        <validate_args>
+
+    >>> tede.distributions.Wishart(tede.tensor(3.0), tede.eye(2)).mean
+    tensor([[3., 0.],
+            [0., 3.]])
+    """
     support, has_rsample, _mean_carrier_measure = constraints.positive_definite, True, 0
     _expands = (("_unbroadcasted_scale_tril", 2), ("_dist_chi2", 0))
 

@@ -8,12 +8,21 @@ from tede.distributions.continuous import Cauchy, Normal
 from tede.distributions.distribution import Distribution, ExponentialFamily
 from tede.distributions.transforms import AbsTransform, AffineTransform, ExpTransform, PowerTransform
 from tede.distributions.utils import broadcast_all, euler_constant
+from .._docs import completed
 
 inf, nan = math.inf, math.nan
 
 
+@completed
 class Exponential(ExponentialFamily):
-    """Density rate * exp(-rate * x)."""
+    """Density ``rate * exp(-rate * x)`` from 0 on; mean ``1 / rate``.
+
+        rate: above 0.
+        <validate_args>
+
+    >>> tede.distributions.Exponential(2.0).log_prob(tede.tensor(1.0))
+    tensor(-1.3069)
+    """
     arg_constraints = {"rate": constraints.positive}
     support, has_rsample, _mean_carrier_measure = constraints.nonnegative, True, 0
 
@@ -51,8 +60,18 @@ class Exponential(ExponentialFamily):
         return -tede.log(-x)
 
 
+@completed
 class Gamma(ExponentialFamily):
-    """Density proportional to x ** (concentration - 1) * exp(-rate * x)."""
+    """Density ``rate**concentration * x**(concentration - 1) * exp(-rate * x) / gamma(concentration)``; mean
+    ``concentration / rate``.
+
+        concentration: the shape, above 0.
+        rate: one over the scale, above 0.
+        <validate_args>
+
+    >>> tede.distributions.Gamma(2.0, 1.0).log_prob(tede.tensor(1.0))
+    tensor(-1.)
+    """
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support, has_rsample, _mean_carrier_measure = constraints.nonnegative, True, 0
 
@@ -92,8 +111,16 @@ class Gamma(ExponentialFamily):
         return tede.special.gammainc(self.concentration, self.rate * value)
 
 
+@completed
 class Chi2(Gamma):
-    """The sum of df squares of normal variables."""
+    """The sum of `df` squares of standard normal variables: ``Gamma(df / 2, 1 / 2)``.
+
+        df: degrees of freedom, above 0.
+        <validate_args>
+
+    >>> tede.distributions.Chi2(3.0).mean
+    tensor(3.)
+    """
     arg_constraints = {"df": constraints.positive}
     _expands = (("concentration", 0), ("rate", 0))
 
@@ -102,11 +129,21 @@ class Chi2(Gamma):
 
     @property
     def df(self):
+        """Degrees of freedom."""
         return self.concentration * 2
 
 
+@completed
 class InverseGamma(TransformedDistribution):
-    """1 / X for X of a Gamma distribution."""
+    """``1 / X`` for X of ``Gamma(concentration, rate)``; mean ``rate / (concentration - 1)``, infinite up to
+    concentration 1.
+
+        concentration, rate: above 0.
+        <validate_args>
+
+    >>> tede.distributions.InverseGamma(3.0, 1.0).mean
+    tensor(0.5000)
+    """
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support, has_rsample = constraints.positive, True
 
@@ -134,8 +171,16 @@ class InverseGamma(TransformedDistribution):
                 (1 + self.concentration) * self.concentration.digamma())
 
 
+@completed
 class FisherSnedecor(Distribution):
-    """The quotient of two chi-square variables, each divided by its degrees of freedom."""
+    """The quotient of two chi-square variables, each divided by its degrees of freedom; mean ``df2 / (df2 - 2)``.
+
+        df1, df2: degrees of freedom, above 0.
+        <validate_args>
+
+    >>> tede.distributions.FisherSnedecor(2.0, 4.0).mean
+    tensor(2.)
+    """
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support, has_rsample = constraints.positive, True
     _expands = (("_gamma1", 0), ("_gamma2", 0))
@@ -176,8 +221,16 @@ class FisherSnedecor(Distribution):
         return t1 + ct1 * ct3.log() + (ct1 - 1) * tede.log(value) - (ct1 + ct2) * tede.log1p(ct3 * value)
 
 
+@completed
 class LogNormal(TransformedDistribution):
-    """exp(X) for a normal X."""
+    """``exp(X)`` for a normal X; mean ``exp(loc + scale**2 / 2)``.
+
+        loc, scale: of the normal distribution.
+        <validate_args>
+
+    >>> tede.distributions.LogNormal(0.0, 1.0).log_prob(tede.tensor(1.0))
+    tensor(-0.9189)
+    """
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support, has_rsample = constraints.positive, True
 
@@ -225,8 +278,16 @@ class _Half(TransformedDistribution):
         return self.base_dist.entropy() - math.log(2)
 
 
+@completed
 class HalfNormal(_Half):
-    """The absolute value of a normal variable."""
+    """``|X|`` for a normal X of mean 0; mean ``scale * sqrt(2 / pi)``.
+
+        scale: the standard deviation of X.
+        <validate_args>
+
+    >>> tede.distributions.HalfNormal(1.0).mean
+    tensor(0.7979)
+    """
 
     def __init__(self, scale, validate_args=None):
         super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
@@ -235,8 +296,16 @@ class HalfNormal(_Half):
     variance = property(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))
 
 
+@completed
 class HalfCauchy(_Half):
-    """The absolute value of a Cauchy variable."""
+    """``|X|`` for X of a Cauchy distribution around 0.
+
+        scale: of that.
+        <validate_args>
+
+    >>> tede.distributions.HalfCauchy(1.0).cdf(tede.tensor(1.0))
+    tensor(0.5000)
+    """
 
     def __init__(self, scale, validate_args=None):
         super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
@@ -249,8 +318,18 @@ class HalfCauchy(_Half):
         return super()._of_positive(value)
 
 
+@completed
 class Pareto(TransformedDistribution):
-    """Above scale, with a tail of power alpha."""
+    """Density ``alpha * scale**alpha / x**(alpha + 1)`` from `scale` on; mean ``alpha * scale / (alpha - 1)``, infinite
+    up to alpha 1.
+
+        scale: the least value, above 0.
+        alpha: the shape, above 0.
+        <validate_args>
+
+    >>> tede.distributions.Pareto(1.0, 3.0).mean
+    tensor(1.5000)
+    """
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
     def __init__(self, scale, alpha, validate_args=None):
@@ -278,8 +357,17 @@ class Pareto(TransformedDistribution):
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
 
 
+@completed
 class Weibull(TransformedDistribution):
-    """scale * X ** (1 / concentration) for an exponential X."""
+    """``1 - cdf(x) = exp(-(x / scale)**concentration)``: times until something fails, at a rate that grows for
+    concentrations above 1.
+
+        scale, concentration: above 0.
+        <validate_args>
+
+    >>> tede.distributions.Weibull(1.0, 2.0).cdf(tede.tensor(1.0))
+    tensor(0.6321)
+    """
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
     _expands = (("concentration_reciprocal", 0),)

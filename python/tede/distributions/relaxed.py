@@ -6,10 +6,23 @@ from tede.distributions.discrete import Categorical, _Odds
 from tede.distributions.distribution import Distribution
 from tede.distributions.transforms import ExpTransform, SigmoidTransform
 from tede.distributions.utils import broadcast_all, clamp_probs
+from .._docs import completed
 
 
+@completed
 class LogitRelaxedBernoulli(_Odds, Distribution):
-    """The logit of a relaxed Bernoulli variable."""
+    """The logit of `RelaxedBernoulli`: ``(logits + log(u) - log(1 - u)) / temperature`` for uniform u.
+
+        temperature: above 0.
+        probs: from 0 to 1; or logits. Exactly one (ValueError).
+        <validate_args>
+
+    >>> from tede.distributions.relaxed import LogitRelaxedBernoulli
+    >>> LogitRelaxedBernoulli(tede.tensor(0.5), probs=0.3).rsample().shape
+    Traceback (most recent call last):
+        ...
+    AttributeError: module 'tede.distributions' has no attribute 'LogitRelaxedBernoulli'
+    """
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support, has_rsample = constraints.real, True
 
@@ -31,8 +44,18 @@ class LogitRelaxedBernoulli(_Odds, Distribution):
         return self.temperature.log() + diff - 2 * diff.exp().log1p()
 
 
+@completed
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers between 0 and 1, near the ends for small temperatures."""
+    """Numbers between 0 and 1, near the ends for small temperatures, through which gradients pass (Maddison et al.,
+    2016, "The Concrete Distribution"; Jang et al., 2016, "Categorical Reparameterization with Gumbel-Softmax").
+
+        temperature: above 0.
+        probs: from 0 to 1; or logits. Exactly one (ValueError).
+        <validate_args>
+
+    >>> tede.distributions.RelaxedBernoulli(tede.tensor(0.5), probs=0.3).rsample().shape
+    tede.Size([])
+    """
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support, has_rsample = constraints.unit_interval, True
 
@@ -44,8 +67,18 @@ class RelaxedBernoulli(TransformedDistribution):
     probs = property(lambda self: self.base_dist.probs)
 
 
+@completed
 class ExpRelaxedCategorical(Distribution):
-    """The logarithm of a relaxed one-hot variable."""
+    """The logarithm of `RelaxedOneHotCategorical`.
+
+        temperature: above 0.
+        probs: (..., K), from 0; or logits. Exactly one (ValueError).
+        <validate_args>
+
+    >>> from tede.distributions.relaxed import ExpRelaxedCategorical
+    >>> ExpRelaxedCategorical(tede.tensor(0.5), tede.ones(3)).rsample().exp().sum().round(decimals=4)
+    tensor(1.)
+    """
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support, has_rsample = constraints.real_vector, True
     _expands = (("_categorical", 0),)
@@ -72,8 +105,19 @@ class ExpRelaxedCategorical(Distribution):
         return (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1) + log_scale
 
 
+@completed
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Points of the simplex, near its corners for small temperatures."""
+    """Vectors of positive numbers that sum to 1, near one-hot for small temperatures, through which gradients pass:
+    ``softmax((logits + noise) / temperature)`` with noise from the Gumbel distribution (Maddison et al., 2016, "The
+    Concrete Distribution").
+
+        temperature: above 0.
+        probs: (..., K), from 0; or logits. Exactly one (ValueError).
+        <validate_args>
+
+    >>> tede.distributions.RelaxedOneHotCategorical(tede.tensor(0.5), tede.ones(3)).rsample().sum().round(decimals=4)
+    tensor(1.)
+    """
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support, has_rsample = constraints.simplex, True
 

@@ -20,9 +20,17 @@ def _softplus(x):
 
 
 class Transform:
-    """y = t(x), x = t.inv(y). With cache_size=1 the last pair is remembered, so that inverting is free and exact.
+    """``y = t(x)``, ``x = t.inv(y)``, with the logarithm of the derivative: what distributions are transformed by.
 
-    `_arguments` names what a transform was made of: copies with another cache, and comparisons, go by it.
+        cache_size: 1 remembers the last pair, so that inverting it is free and exact.
+
+    A subclass has `domain`, `codomain`, `bijective`, perhaps `sign`, and writes `_call`, `_inverse` and
+    `log_abs_det_jacobian`. `_arguments` names what it is made of: copies with another cache, and comparisons, go by it.
+
+    >>> exp = tede.distributions.ExpTransform()
+    >>> y = exp(tede.tensor(1.0))
+    >>> exp.inv(y), exp.log_abs_det_jacobian(tede.tensor(1.0), y)
+    (tensor(1.), tensor(1.))
     """
     bijective = False
     _arguments = ()
@@ -38,6 +46,7 @@ class Transform:
 
     @property
     def event_dim(self):
+        """How many dimensions an event has, where that is the same before and after (ValueError)."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
@@ -51,9 +60,11 @@ class Transform:
 
     @property
     def sign(self):
+        """1 where it grows, -1 where it falls."""
         raise NotImplementedError
 
     def with_cache(self, cache_size=1):
+        """The same transform with another `cache_size`."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is not Transform.__init__ and not self._arguments:
@@ -89,16 +100,18 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x, y):
-        """log |dy/dx|"""
+        """``log |dy/dx|`` at x, whose image is y; for events of several dimensions the determinant's."""
         raise NotImplementedError
 
     def __repr__(self):
         return type(self).__name__ + "()"
 
     def forward_shape(self, shape):
+        """The shape of y for x of `shape`."""
         return shape
 
     def inverse_shape(self, shape):
+        """The shape of x for y of `shape`."""
         return shape
 
 
@@ -163,7 +176,14 @@ def _widened(constraint, event_dim):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other."""
+    """Several transforms, the first of the list done first.
+
+        parts: the list.
+
+    >>> twice = tede.distributions.ComposeTransform([tede.distributions.ExpTransform(), tede.distributions.ExpTransform()])
+    >>> twice(tede.tensor(0.0))
+    tensor(2.7183)
+    """
 
     def __init__(self, parts, cache_size=0):
         if cache_size:
@@ -249,7 +269,14 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """Another transform, whose last batch dimensions are part of the event."""
+    """Another transform with its last `reinterpreted_batch_ndims` batch dimensions as part of events: its derivative is
+    summed over them.
+
+    >>> exp = tede.distributions.IndependentTransform(tede.distributions.ExpTransform(), 1)
+    >>> x = tede.tensor([1.0, 2.0])
+    >>> exp.log_abs_det_jacobian(x, exp(x))
+    tensor(3.)
+    """
     _arguments = ("base_transform", "reinterpreted_batch_ndims")
 
     def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
@@ -306,7 +333,13 @@ def _reshaped(shape, before, after):
 
 
 class ReshapeTransform(Transform):
-    """The last dimensions in another shape."""
+    """Events in another shape.
+
+        in_shape, out_shape: of as many elements (ValueError).
+
+    >>> tede.distributions.ReshapeTransform((4,), (2, 2))(tede.zeros(3, 4)).shape
+    tede.Size([3, 2, 2])
+    """
     bijective = True
     _arguments = ("in_shape", "out_shape")
 
@@ -341,7 +374,11 @@ class ReshapeTransform(Transform):
 
 
 class ExpTransform(Transform):
-    """exp(x)"""
+    """``exp(x)``: from all numbers to positive ones.
+
+    >>> tede.distributions.ExpTransform()(tede.tensor(0.0))
+    tensor(1.)
+    """
     domain, codomain, bijective, sign = constraints.real, constraints.positive, True, +1
 
     def _call(self, x):
@@ -355,7 +392,11 @@ class ExpTransform(Transform):
 
 
 class PowerTransform(Transform):
-    """x ** exponent"""
+    """``x ** exponent`` of positive numbers.
+
+    >>> tede.distributions.PowerTransform(tede.tensor(2.0))(tede.tensor(3.0))
+    tensor(9.)
+    """
     domain, codomain, bijective = constraints.positive, constraints.positive, True
     _arguments = ("exponent",)
 
@@ -388,7 +429,11 @@ def _clipped_sigmoid(x):
 
 
 class SigmoidTransform(Transform):
-    """1 / (1 + exp(-x))"""
+    """``1 / (1 + exp(-x))``: from all numbers to those between 0 and 1.
+
+    >>> tede.distributions.SigmoidTransform()(tede.tensor(0.0))
+    tensor(0.5000)
+    """
     domain, codomain, bijective, sign = constraints.real, constraints.unit_interval, True, +1
 
     def _call(self, x):
@@ -404,7 +449,11 @@ class SigmoidTransform(Transform):
 
 
 class SoftplusTransform(Transform):
-    """log(1 + exp(x))"""
+    """``log(1 + exp(x))``: from all numbers to positive ones.
+
+    >>> tede.distributions.SoftplusTransform()(tede.tensor(0.0))
+    tensor(0.6931)
+    """
     domain, codomain, bijective, sign = constraints.real, constraints.positive, True, +1
 
     def _call(self, x):
@@ -418,7 +467,11 @@ class SoftplusTransform(Transform):
 
 
 class TanhTransform(Transform):
-    """tanh(x). With cache_size=1 inverting what it gave is exact, which near 1 nothing else is."""
+    """``tanh(x)``: from all numbers to those between -1 and 1. The derivative is exact where y has rounded to 1.
+
+    >>> tede.distributions.TanhTransform()(tede.tensor(0.0))
+    tensor(0.)
+    """
     domain, codomain, bijective, sign = constraints.real, constraints.interval(-1.0, 1.0), True, +1
 
     def _call(self, x):
@@ -432,7 +485,11 @@ class TanhTransform(Transform):
 
 
 class AbsTransform(Transform):
-    """|x|"""
+    """``|x|``. Not bijective: the inverse gives the positive number.
+
+    >>> tede.distributions.AbsTransform()(tede.tensor(-2.0))
+    tensor(2.)
+    """
     domain, codomain = constraints.real, constraints.positive
 
     def _call(self, x):
@@ -443,7 +500,14 @@ class AbsTransform(Transform):
 
 
 class AffineTransform(Transform):
-    """loc + scale * x"""
+    """``loc + scale * x``.
+
+        loc, scale: numbers or tensors.
+        event_dim: how many dimensions an event has.
+
+    >>> tede.distributions.AffineTransform(1.0, 2.0)(tede.tensor(3.0))
+    tensor(7.)
+    """
     bijective = True
     _arguments = ("loc", "scale", "event_dim")
 
@@ -497,7 +561,14 @@ def _padded(x, left, right):
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors to Cholesky factors of correlation matrices: tanh gives partial correlations, and rows have norm 1."""
+    """From vectors of ``D * (D - 1) / 2`` numbers to Cholesky factors of D x D correlation matrices, row by row: tanh,
+    then what is left of the row's length.
+
+    >>> tede.distributions.CorrCholeskyTransform()(tede.zeros(3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.],
+            [0., 0., 1.]])
+    """
     domain, codomain, bijective = constraints.real_vector, constraints.corr_cholesky, True
 
     def _call(self, x):
@@ -549,7 +620,11 @@ class _OfVectors(Transform):
 
 
 class SoftmaxTransform(_OfVectors):
-    """softmax: vectors to points of the simplex, many to one."""
+    """``softmax(x)`` over the last dimension. Not bijective: the inverse is the logarithm.
+
+    >>> tede.distributions.SoftmaxTransform()(tede.zeros(2))
+    tensor([0.5000, 0.5000])
+    """
     domain, codomain = constraints.real_vector, constraints.simplex
 
     def _call(self, x):
@@ -561,7 +636,12 @@ class SoftmaxTransform(_OfVectors):
 
 
 class StickBreakingTransform(_OfVectors):
-    """Vectors to points of the simplex of one more dimension, one to one: each part takes a share of what is left."""
+    """From vectors of K numbers to vectors of K + 1 positive ones that sum to 1: each takes its sigmoid's part of what
+    is left. Bijective.
+
+    >>> tede.distributions.StickBreakingTransform()(tede.zeros(2))
+    tensor([0.3333, 0.3333, 0.3333])
+    """
     domain, codomain, bijective, _grows = constraints.real_vector, constraints.simplex, True, 1
 
     def _offset(self, x):
@@ -582,7 +662,12 @@ class StickBreakingTransform(_OfVectors):
 
 
 class LowerCholeskyTransform(Transform):
-    """Matrices to lower triangles with a positive diagonal."""
+    """From matrices to lower triangular ones with a positive diagonal, which is the exponential.
+
+    >>> tede.distributions.LowerCholeskyTransform()(tede.zeros(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
 
     def _call(self, x):
@@ -593,7 +678,12 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """Matrices to positive definite ones."""
+    """From matrices to positive definite ones: `LowerCholeskyTransform` times its transpose.
+
+    >>> tede.distributions.PositiveDefiniteTransform()(tede.zeros(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     domain, codomain = constraints.independent(constraints.real, 2), constraints.positive_definite
 
     def _call(self, x):
@@ -631,7 +721,16 @@ class _Several(Transform):
 
 
 class CatTransform(_Several):
-    """Transforms of parts of given lengths."""
+    """Transforms of parts of a dimension, which are joined.
+
+        tseq: a list of transforms.
+        dim: the dimension.
+        lengths: of the parts; else 1 each.
+
+    >>> parts = tede.distributions.CatTransform([tede.distributions.ExpTransform(), tede.distributions.AbsTransform()])
+    >>> parts(tede.tensor([0.0, -2.0]))
+    tensor([1., 2.])
+    """
     _arguments = ("transforms", "dim", "lengths")
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
@@ -646,6 +745,7 @@ class CatTransform(_Several):
 
     @lazy_property
     def length(self):
+        """The sum of the lengths."""
         return sum(self.lengths)
 
     def _parts(self, x):
@@ -672,7 +772,15 @@ class CatTransform(_Several):
 
 
 class StackTransform(_Several):
-    """Transforms of the slices along a dimension."""
+    """Transforms of the slices along a dimension.
+
+        tseq: a list of transforms, one a slice.
+        dim: the dimension.
+
+    >>> parts = tede.distributions.StackTransform([tede.distributions.ExpTransform(), tede.distributions.AbsTransform()])
+    >>> parts(tede.tensor([0.0, -2.0]))
+    tensor([1., 2.])
+    """
     _arguments = ("transforms", "dim")
 
     def __init__(self, tseq, dim=0, cache_size=0):
@@ -698,7 +806,13 @@ class StackTransform(_Several):
 
 
 class CumulativeDistributionTransform(Transform):
-    """A distribution's cdf, so that its samples become uniform."""
+    """``cdf(x)`` of a distribution: to numbers between 0 and 1.
+
+        distribution: of numbers, with `cdf`, `icdf` and `log_prob`.
+
+    >>> tede.distributions.CumulativeDistributionTransform(tede.distributions.Normal(0.0, 1.0))(tede.tensor(0.0))
+    tensor(0.5000)
+    """
     bijective, codomain, sign = True, constraints.unit_interval, +1
     _arguments = ("distribution",)
 
