@@ -68,6 +68,8 @@ typedef struct td_layout_kind {
     /* Of TD_LAYOUT_STRIDES: what printing adds at the end, each with a '\f' before it; names of the
      * library's have the prefix.  By free(). */
     char      *(*suffixes)(const td_tensor *x, const char *prefix);
+    /* "Sparse CSR": in Python stride() and is_contiguous() raise "Sparse CSR tensors do not have strides". NULL: they are answered. */
+    const char *without_strides;
 } td_layout_kind;
 
 /* A size that differs between the members of a dimension before it is a symbol, j1 or 2*j1: two such sizes are equal if the members'

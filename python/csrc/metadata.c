@@ -144,11 +144,23 @@ static bool has_no_shape(const td_tensor *x)
     const td_layout_kind *kind = TD_UNLIKELY(layout != TD_STRIDED) ? td_layout_describe(layout) : NULL;
     return kind && kind->flags & TD_LAYOUT_SHOWN_STRIDED;
 }
+/* Whether x's layout refuses to tell `what`: then the error is set. */
+static bool refuses(const td_tensor *x, const char *what)
+{
+    const int layout = td_tensor_layout(x);
+    const td_layout_kind *kind = TD_UNLIKELY(layout != TD_STRIDED) ? td_layout_describe(layout) : NULL;
+    if (!kind || !kind->without_strides)
+        return false;
+    PyErr_Format(PyExc_RuntimeError, "%s tensors do not have %s", kind->without_strides, what);
+    return true;
+}
 PyObject *td_py_strides(PyObject *self)
 {
     td_tensor *x = td_py_x(self);
     if (has_no_shape(x))
         return PyErr_Format(PyExc_RuntimeError, "Internal error: NestedTensorImpl doesn't support strides. Please file an issue."), NULL;
+    if (refuses(x, "strides"))
+        return NULL;
     if (td_py_queries(self, TD_PY_QUERIES_STRIDES))
         return numbers(self, "sym_stride", td_tensor_strides(x));
     PyObject *symbolic = symbolic_object(self);
@@ -186,6 +198,8 @@ int td_py_contiguous(PyObject *self, PyObject *format)
     }
     td_tensor *x = td_py_x(self);
     const td_layout_kind *kind = td_layout_describe(td_tensor_layout(x));
+    if (refuses(x, "is_contiguous"))
+        return -1;
     if (kind && kind->contiguous)
         return kind->contiguous(td_tensor_fields(x));
     if (code != TD_CHANNELS_LAST && code != TD_CHANNELS_LAST_3D)

@@ -119,8 +119,14 @@ int td_rule_as_strided(td_batch *b)
     int64_t from = td_tensor_offset(x);
     if (check_within_member(self, from, size, stride, offset->kind ? offset->integer : from) != 0)
         return -1;
-    return give_self(b, td_as_strided(x, size->count + 1, sizes, size->count + 1, strides,
-                                      offset->kind ? &offset->integer : NULL), 0);
+    const int64_t *start = offset->kind ? &offset->integer : NULL;
+    if (!b->op->info.arguments[0].is_mutable)
+        return give_self(b, td_as_strided(x, size->count + 1, sizes, size->count + 1, strides, start), 0);
+    td_wrapped *w = td_wrapped_at(self, b->level);
+    if (td_as_strided_(w->value, size->count + 1, sizes, size->count + 1, strides, start) != 0)
+        return -1;
+    w->dim = 0;
+    return td_wrapper_refresh(self) != 0 ? -1 : give_self(b, td_tensor_retain(self), -1);
 }
 
 /* As for expand: new dimensions stand behind the batch, which is repeated once. */

@@ -191,3 +191,23 @@ def test_logits_are_broadcast_to_targets_and_not_the_reverse(lib):
             with pytest.raises(RuntimeError, match="output with shape .* doesn.t match the broadcast shape"):
                 call(x, target, None, weight)
     assert lib.allclose(call(lib.tensor(1.), lib.ones(2, 3)), call(lib.ones(2, 3), lib.ones(2, 3)))
+
+
+@pytest.mark.parametrize('shape, batch', [((5, 2, 1), ()), ((2, 0), (1,)), ((0, 2, 1), (1,)), ((4, 3, 2, 1), (3,)), ((4, 3, 2, 2), (3, ))])
+def test_what_solve_ex_says_is_of_each_matrix_of_a(lib, shape, batch):
+    singular = lib.tensor([[1., 0], [0, 0]])
+    a = lib.stack([lib.eye(2), singular, lib.eye(2)]) if batch == (3,) else singular.expand(*batch, 2, 2)
+    for dtype in lib.float32, lib.complex64:
+        info = lib.linalg.solve_ex(a.to(dtype), lib.ones(shape, dtype=dtype)).info
+        assert info.shape == batch and info.flatten().tolist() == ([0, 2, 0] if batch == (3,) else [2])
+        refused(lambda: lib.linalg.solve(a, lib.ones(shape)), lib.linalg.LinAlgError, 'singular')
+    each = lib.vmap(lambda b: lib.linalg.solve_ex(singular, b).info)(lib.ones(4, 2, 3))
+    assert each.tolist() == [2] * 4
+
+
+@pytest.mark.parametrize('kind', ['csr', 'csc', 'bsr', 'bsc'])
+def test_compressed_tensors_have_no_strides(lib, kind):
+    x = lib.eye(4).to_sparse(layout=getattr(lib, f'sparse_{kind}'), **({'blocksize': (2, 2)} if kind[0] == 'b' else {}))
+    for what, call in (('strides', lambda: x.stride()), ('strides', lambda: x.stride(0)), ('is_contiguous', lambda: x.is_contiguous())):
+        refused(call, RuntimeError, f'Sparse {kind.upper()} tensors do not have {what}')
+    assert x.storage_offset() == 0 and x.values().is_contiguous() and not lib.eye(4).to_sparse().is_contiguous()

@@ -129,3 +129,13 @@ def test_numbers_between_ends_in_few_steps_and_whole():
                 for i in range(3):
                     expected = make(start[i], end[i], steps, dtype=dtype)
                     assert made.dtype == dtype and tede.allclose(made[i], expected)
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_as_strided_in_place_lays_out_each_member(at):
+    x = tede.arange(12.).reshape(3, 4).movedim(0, at).contiguous()
+    copied = [row.clone() for row in x.unbind(at)]
+    laid_out = tede.vmap(lambda a: a.as_strided_((2, 2), (x.stride(1 - at), 2 * x.stride(1 - at))), in_dims=at)(x)
+    assert laid_out.tolist() == [row.as_strided((2, 2), (1, 2)).tolist() for row in copied] and x.shape == (3, 2, 2)
+    with pytest.raises(RuntimeError, match="can access memory outside of `tensor`"):
+        tede.vmap(lambda a: a.as_strided_((2,), (11,)))(tede.ones(3, 4))

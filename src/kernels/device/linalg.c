@@ -112,12 +112,14 @@ static int solve(td_tensor *A, td_tensor *B, bool left, td_tensor *out0, td_tens
     TD_AUTO td_tensor *matrix = vector ? td_unsqueeze(B, -1) : td_tensor_retain(B), *result = vector ? td_unsqueeze(out0, -1) : td_tensor_retain(out0);
     TD_AUTO td_tensor *wide = result ? batched_as(A, result) : NULL, *right = matrix && result ? batched_as(matrix, result) : NULL;
     TD_AUTO td_tensor *a = !wide ? NULL : left ? columns(wide) : rows(wide), *x = !right ? NULL : left ? columns(right) : rows(right);
-    TD_AUTO td_tensor *info = td_target(out1, TD_I32);
+    const bool repeats = td_solve_repeats(A, out0, vector);
+    TD_AUTO td_tensor *info = repeats ? infos_of(wide) : td_target(out1, TD_I32);
     if (!a || !x || !info)
         return -1;
     td_factor_call c = call_of(TD_FACTOR_SOLVE, wide, info);
     c.a = a->data, c.b = x->data, c.k = x->sizes[x->ndim - 2];
-    return run(A, &c, &(td_factor_tensors){.a = a, .b = x, .info = info}) || td_finish(out1, info) || (left ? from_columns(result, x) : td_copy_elements(result, x)) ? -1 : 0;
+    return (wide->numel && run(A, &c, &(td_factor_tensors){.a = a, .b = x, .info = info})) || (repeats ? td_solve_info(A, out1) : td_finish(out1, info)) ||
+           (left ? from_columns(result, x) : td_copy_elements(result, x)) ? -1 : 0;
 }
 
 int td_on_device_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_errors, td_tensor *out0, td_tensor *out1)

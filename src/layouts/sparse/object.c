@@ -154,11 +154,11 @@ const td_layout_kind td_coo_kind = {
     .destroy = destroy, .to_dense = td_sparse_dense, .from_dense = from_dense, .parts = coo_parts, .from_parts = coo_from_parts,
     .zeros = zeros, .settled = settled, .describe = describe,
 };
-#define COMPRESSED(first, layout_name) \
+#define COMPRESSED(first, layout_name, shown_name) \
     {.size = sizeof(td_layout_kind), .name = layout_name, .title = "SparseCsr", .family = first, .flags = TD_LAYOUT_ZEROS, \
      .destroy = destroy, .to_dense = td_sparse_dense, .from_dense = from_dense, .parts = compressed_parts, \
-     .from_parts = compressed_from_parts, .zeros = zeros, .describe = describe}
+     .from_parts = compressed_from_parts, .zeros = zeros, .describe = describe, .without_strides = "Sparse " shown_name}
 const td_layout_kind td_compressed_kinds[] = {
-    COMPRESSED(NULL, "sparse_csr"), COMPRESSED("sparse_csr", "sparse_csc"), COMPRESSED("sparse_csr", "sparse_bsr"),
-    COMPRESSED("sparse_csr", "sparse_bsc"),
+    COMPRESSED(NULL, "sparse_csr", "CSR"), COMPRESSED("sparse_csr", "sparse_csc", "CSC"), COMPRESSED("sparse_csr", "sparse_bsr", "BSR"),
+    COMPRESSED("sparse_csr", "sparse_bsc", "BSC"),
 };

@@ -435,6 +435,20 @@ bool td_solve_takes_vector(const td_tensor *A, const td_tensor *B)
 {
     return B->ndim == 1 || (A->ndim - 1 == B->ndim && !memcmp(A->sizes, B->sizes, sizeof *B->sizes * B->ndim));
 }
+bool td_solve_repeats(const td_tensor *A, const td_tensor *result, bool vector)
+{
+    const int lead = A->ndim - 2;
+    return result->ndim - (vector ? 1 : 2) != lead || memcmp(A->sizes, result->sizes, sizeof *A->sizes * (size_t)lead);
+}
+int td_solve_info(td_tensor *A, td_tensor *info)
+{
+    td_tensor *all[3];
+    if (td_linalg_lu_factor_ex(all, A, true, false))
+        return -1;
+    int status = td_copy_elements(info, all[2]);
+    td_results_drop(3, all);
+    return status;
+}
 /* A vector is solved as a matrix of one column. With A on the left the last two dimensions are left in columns, as in
  * PyTorch, also where they are a batch and its vectors. */
 int td_meta_linalg_solve_ex(td_spec *specs, td_tensor *A, td_tensor *B, bool left, bool check_errors)
@@ -459,7 +473,7 @@ int td_meta_linalg_solve_ex(td_spec *specs, td_tensor *A, td_tensor *B, bool lef
     int lead = join_batch("linalg.solve", A, 2, B, vector ? 1 : 2, sizes);
     if (lead < 0)
         return -1;
-    td_spec_set(specs + 1, lead, sizes, TD_I32, A->device);
+    td_spec_set(specs + 1, A->ndim - 2, A->sizes, TD_I32, A->device);
     sizes[lead] = rows, sizes[lead + 1] = columns;
     td_spec_set(specs, lead + (vector ? 1 : 2), sizes, (td_dtype)B->dtype, B->device);
     return left && specs->ndim >= 2 ? td_spec_columns(specs) : 0;

@@ -7,6 +7,9 @@
 
 /* PyTorch's rule for solve: B is a batch of vectors if it has one dimension, or A's shape without the last one. */
 bool td_solve_takes_vector(const td_tensor *A, const td_tensor *B);
+/* solve_ex has a number for each matrix of A. Where B's batch repeats them, or has none, these are found without B. */
+bool td_solve_repeats(const td_tensor *A, const td_tensor *result, bool vector);
+int  td_solve_info(td_tensor *A, td_tensor *info);
 /* 0 for a batch of matrices (square ones, of floating point numbers), else -1 with PyTorch's error. */
 int td_check_matrix(const char *op, const td_tensor *x, const char *name);
 int td_check_square(const char *op, const td_tensor *x);

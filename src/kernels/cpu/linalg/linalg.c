@@ -264,10 +264,11 @@ int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_err
     if (!a || !x)
         return -1;
     batch p = batch_of(a), q = batch_of(x);
-    int n = p.rows, k = own ? q.columns : q.rows, lda = at_least_one(n), *info = (int *)out1->data;
-    TD_AUTO td_tensor *pivots = space(lda, TD_I32);
-    if (!pivots)
+    const bool repeats = td_solve_repeats(A, out0, vector);
+    TD_AUTO td_tensor *pivots = space(at_least_one(p.rows), TD_I32), *infos = repeats ? space(p.count, TD_I32) : td_tensor_retain(out1);
+    if (!pivots || !infos)
         return -1;
+    int n = p.rows, k = own ? q.columns : q.rows, lda = at_least_one(n), *info = (int *)infos->data;
     const bool done = own && run_small((small){dtype, n, k, a->data, x->data, NULL, info}, p.count);
     for (int64_t i = 0; i < p.count && !done; i++) {
         info[i] = 0;
@@ -278,7 +279,8 @@ int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_err
         } else if (n)
             gesv(&n, &k, (char *)a->data + i * p.stride, &lda, (int *)pivots->data, (char *)x->data + i * q.stride, &lda, &info[i]);
     }
-    return td_checked(left != own ? from_columns(result, x) : td_copy_elements(result, x), check_errors, TD_FACTORS_LU_SOLVE, "torch.linalg.solve_ex", out1);
+    int status = (left != own ? from_columns(result, x) : td_copy_elements(result, x)) || (repeats && td_solve_info(A, out1)) ? -1 : 0;
+    return td_checked(status, check_errors, TD_FACTORS_LU_SOLVE, "torch.linalg.solve_ex", out1);
 }
 
 /* The solution for the identity's columns, as PyTorch does it: zeros keep their sign so. */
