@@ -81,7 +81,19 @@ def set_promotion(rules):
 
 
 class no_grad(_Mode):
-    """Within it nothing is recorded for gradients. Also a decorator."""
+    """Within it nothing is recorded for gradients: results don't require them, whatever the operands do. For
+    evaluation, and for changing parameters in place. Also a decorator, with or without parentheses.
+
+    >>> w = tede.ones(2, requires_grad=True)
+    >>> with tede.no_grad():
+    ...     (w * 2).requires_grad
+    False
+    >>> @tede.no_grad()
+    ... def evaluate(x):
+    ...     return x * w
+    >>> evaluate(tede.ones(2)).requires_grad
+    False
+    """
 
     def __new__(cls, function=None) -> "no_grad":
         return object.__new__(cls) if function is None else _wrap(function, cls)
@@ -97,14 +109,27 @@ class no_grad(_Mode):
 
 
 class enable_grad(no_grad):
-    """Within it calls are recorded for gradients, no_grad around it notwithstanding."""
+    """Within it calls are recorded for gradients, a `no_grad` around it notwithstanding. Also a decorator.
+
+    >>> w = tede.ones(2, requires_grad=True)
+    >>> with tede.no_grad(), tede.enable_grad():
+    ...     (w * 2).requires_grad
+    True
+    """
 
     def __enter__(self):
         self.before = _set_grad_enabled(True)
 
 
 class set_grad_enabled(_Mode):
-    """set_grad_enabled(mode) switches at once; as a context manager it switches back at the end."""
+    """``set_grad_enabled(mode)`` switches at once whether calls are recorded for gradients; as a context manager it
+    switches back at the end.
+
+    >>> w = tede.ones(2, requires_grad=True)
+    >>> with tede.set_grad_enabled(False):
+    ...     (w * 2).requires_grad
+    False
+    """
 
     def __init__(self, mode):
         self.before = is_grad_enabled()
@@ -122,6 +147,7 @@ class set_grad_enabled(_Mode):
         _set_grad_enabled(self.before)
 
     def clone(self):
+        """A new one with the same mode."""
         return type(self)(self.mode)
 
     def __repr__(self):
@@ -157,7 +183,15 @@ class _DisableFuncTorch(_Guard):
 
 
 class inference_mode(_Mode):
-    """As no_grad, and new tensors never take part in gradients: they keep no version and no base."""
+    """As `no_grad`, and new tensors never take part in gradients: they keep no version and no base, which is faster. A
+    RuntimeError if one is needed for a gradient later: clone it outside. Also a decorator.
+
+    >>> w = tede.ones(2, requires_grad=True)
+    >>> with tede.inference_mode():
+    ...     y = w * 2
+    >>> y.is_inference()
+    True
+    """
 
     def __new__(cls, mode=True) -> "inference_mode":
         return object.__new__(cls) if isinstance(mode, bool) else _wrap(mode, cls)
@@ -177,6 +211,7 @@ class inference_mode(_Mode):
         _set_grad_enabled(grad)
 
     def clone(self):
+        """A new one with the same mode."""
         return type(self)(self.mode)
 
 

@@ -18,7 +18,11 @@ class _VariableMeta(type(Tensor)):
 
 
 class Variable(Tensor, metaclass=_VariableMeta):
-    """The old name of tensors that take part in gradients: every tensor is one, and Variable(x) is x."""
+    """The old name of tensors that take part in gradients: every tensor is one, and ``Variable(x)`` is x.
+
+    >>> tede.autograd.Variable(tede.ones(1), requires_grad=True)
+    tensor([1.], requires_grad=True)
+    """
     __module__ = "tede.autograd"
 
     class _execution_engine:
@@ -56,7 +60,20 @@ def _gradients(outputs, gradients):
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
-    """Accumulate the gradients of `tensors` in the leaves' .grad, or in those of `inputs` only."""
+    """Add the gradients of `tensors` to the `.grad` of the leaves that they were computed from, or of `inputs` only.
+
+        tensors: one, or several.
+        grad_tensors: what they are multiplied by, in their shapes; numbers need none.
+        retain_graph: keep what was saved, so that a second pass is possible; else that is a RuntimeError.
+        create_graph: record the pass itself, for second derivatives.
+        grad_variables: the old name of grad_tensors.
+        inputs: tensors whose `.grad` is filled instead of the leaves'.
+
+    >>> x = tede.tensor([1.0, 2.0], requires_grad=True)
+    >>> tede.autograd.backward((x * x).sum())
+    >>> x.grad
+    tensor([2., 4.])
+    """
     if grad_variables is not None:
         if grad_tensors is not None:
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to backward(). "
@@ -107,7 +124,23 @@ def shapes_of(output, gradient, is_grads_batched):
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
          is_grads_batched=False, materialize_grads=False):
-    """The gradients of the sum of `outputs` (times `grad_outputs`) with respect to `inputs`, as a tuple."""
+    """The gradients of the sum of `outputs`, times `grad_outputs`, with respect to `inputs`, as a tuple. No `.grad` is
+    changed.
+
+        outputs, inputs: a tensor, or several.
+        grad_outputs: in the outputs' shapes; numbers need none.
+        retain_graph: keep what was saved, for another pass.
+        create_graph: record the pass itself, so that the result has gradients.
+        only_inputs: must be True.
+        allow_unused: None for inputs that the outputs don't depend on, else a RuntimeError.
+        is_grads_batched: grad_outputs have a batch as first dimension, and so have the results.
+        materialize_grads: zeros instead of None.
+
+    >>> x = tede.tensor(3.0, requires_grad=True)
+    >>> first, = tede.autograd.grad(x ** 3, x, create_graph=True)
+    >>> tede.autograd.grad(first, x)
+    (tensor(18.),)
+    """
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")

@@ -13,7 +13,12 @@ _current_level = -1
 
 
 def enter_dual_level():
-    """Open the level at which make_dual works; there is one at a time."""
+    """Open the level at which `make_dual` works; there is one at a time (RuntimeError). Prefer `dual_level`.
+
+    >>> import tede.autograd.forward_ad as fwAD
+    >>> level = fwAD.enter_dual_level()
+    >>> fwAD.exit_dual_level(level=level)
+    """
     global _current_level
     if _current_level >= 0:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
@@ -23,7 +28,12 @@ def enter_dual_level():
 
 
 def exit_dual_level(*, level=None):
-    """Close it; tensors lose their tangents."""
+    """Close the level; tensors lose their tangents.
+
+    >>> import tede.autograd.forward_ad as fwAD
+    >>> _ = fwAD.enter_dual_level()
+    >>> fwAD.exit_dual_level()
+    """
     global _current_level
     level = _current_level if level is None else level
     if level != _current_level:
@@ -39,7 +49,14 @@ def _maybe_level(level):
 
 
 def make_dual(tensor, tangent, *, level=None):
-    """A view of `tensor` that carries `tangent`."""
+    """A view of `tensor` that carries `tangent`, of its shape and dtype (RuntimeError): the direction along which
+    derivatives are computed.
+
+    >>> import tede.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     fwAD.unpack_dual(fwAD.make_dual(tede.tensor(1.0), tede.tensor(1.0)).exp()).tangent
+    tensor(2.7183)
+    """
     if _maybe_level(level) < 0:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
     for x, name in ((tensor, "primal"), (tangent, "tangent")):
@@ -71,7 +88,13 @@ def _make_batched(tensor, tangent):
 
 
 def unpack_dual(tensor, *, level=None):
-    """(primal, tangent) of a dual number; the tangent is None where there is none."""
+    """(primal, tangent) of a tensor at the level; the tangent is None where there is none.
+
+    >>> import tede.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     fwAD.unpack_dual(tede.tensor(1.0)).tangent is None
+    True
+    """
     if _maybe_level(level) < 0:
         return UnpackedDualTensor(tensor, None)
     if isinstance(tensor, Tensor) and _at_vmap(tensor):
@@ -88,7 +111,15 @@ function.older_duals = unpack_dual, make_dual
 
 
 class dual_level:
-    """``with dual_level():`` a level that is left at the end."""
+    """``with dual_level():`` opens the level at which tensors carry tangents: derivatives are computed along with the
+    values.
+
+    >>> import tede.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     y = fwAD.make_dual(tede.tensor(3.0), tede.tensor(1.0)) ** 2
+    ...     fwAD.unpack_dual(y).tangent
+    tensor(6.)
+    """
 
     def __enter__(self):
         return enter_dual_level()

@@ -31,9 +31,27 @@ class BackwardCFunction(FunctionCtx):
 
 
 class Function(FunctionCtx):
-    """Subclasses give forward(ctx, *args) and backward(ctx, *grads), both static; call them by apply(*args).
+    """An operation with a gradient of your own. Subclasses write two static methods, ``forward(ctx, *args)`` and
+    ``backward(ctx, *grads)``, and are called by ``apply(*args)``.
 
-    Or forward(*args) without ctx, and setup_context(ctx, inputs, output) beside it.
+    Or ``forward(*args)`` without ctx, and ``setup_context(ctx, inputs, output)`` beside it, which `func`'s transforms
+    need; `vmap` needs a static method `vmap`, or ``generate_vmap_rule = True``. `ctx` keeps tensors by
+    `save_for_backward`, anything else as attributes; `mark_dirty` names inputs that were written to,
+    `mark_non_differentiable` outputs without a gradient; `needs_input_grad` is a tuple of bools.
+
+    >>> class Cube(tede.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x ** 3
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         x, = ctx.saved_tensors
+    ...         return 3 * x ** 2 * grad
+    >>> x = tede.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
     """
 
     generate_vmap_rule = False
@@ -52,14 +70,17 @@ class Function(FunctionCtx):
 
     @staticmethod
     def forward(*args, **kwargs):
+        """What the operation computes; static. Its first argument is ctx unless there is a `setup_context`."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx, inputs, output):
+        """Keep in ctx what `backward` needs, where `forward` has no ctx; static."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx, *grad_outputs):
+        """The gradients of forward's arguments, one each, None where there is none, from those of its results; static."""
         raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use "
                                   "it with backward mode AD.")
 
@@ -67,11 +88,13 @@ class Function(FunctionCtx):
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
+        """The results' tangents from those of the arguments, for forward mode; static."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode "
                                   "AD.")
 
     @staticmethod
     def vmap(info, in_dims, *args):
+        """What `func.vmap` calls: ``vmap(info, in_dims, *args)`` gives (results, out_dims); static."""
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
                                   "generate_vmap_rule=True.")
 
@@ -88,6 +111,7 @@ class Function(FunctionCtx):
 
     @classmethod
     def apply(cls, *args, **kwargs):
+        """Call the operation, recording it for gradients."""
         if around is not None and (context := around()) is not None:
             with context:
                 return cls.apply(*args, **kwargs)
@@ -218,7 +242,11 @@ class InplaceFunction(Function):
 
 
 class NestedIOFunction(Function):
-    """Here for its name: arguments must not be nested."""
+    """PyTorch's older base for nested arguments; here for its name: arguments must not be nested.
+
+    >>> issubclass(tede.autograd.NestedIOFunction, tede.autograd.Function)
+    True
+    """
 
 
 def once_differentiable(function):

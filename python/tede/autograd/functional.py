@@ -114,7 +114,14 @@ _OF_OUTPUT, _OF_INPUT = "the user-provided function returns", "the input to the 
 
 
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
-    """The outputs of func, and the product of a vector with its Jacobian."""
+    """(outputs, product of `v` with the Jacobian of `func`): what a backward pass computes.
+
+        v: in the outputs' shapes; not needed for a number.
+        create_graph, strict: as for `hessian`.
+
+    >>> tede.autograd.functional.vjp(lambda x: x ** 2, tede.tensor([1.0, 2.0]), tede.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
     with tede.enable_grad():
         single_in, inputs = _as_tuple(inputs, "inputs", "vjp")
         inputs = _prepare(inputs, create_graph)
@@ -131,7 +138,14 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
-    """The outputs of func, and the product of its Jacobian with a vector."""
+    """(outputs, derivative of `func` along `v`): the Jacobian times a vector, by two reverse passes.
+
+        v: in the inputs' shapes; not needed for a number.
+        create_graph, strict: as for `hessian`.
+
+    >>> tede.autograd.functional.jvp(lambda x: x ** 2, tede.tensor([1.0, 2.0]), tede.tensor([1.0, 0.0]))
+    (tensor([1., 4.]), tensor([2., 0.]))
+    """
     with tede.enable_grad():
         single_in, inputs = _as_tuple(inputs, "inputs", "jvp")
         inputs = _prepare(inputs, create_graph)
@@ -160,7 +174,14 @@ def _scalar_output(func, inputs, name):
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
-    """The value of a scalar function, and the product of a vector with its Hessian."""
+    """(value, product of `v` with the matrix of second derivatives) of a function that gives one number.
+
+        v: in the inputs' shapes; not needed for a number.
+        create_graph, strict: as for `hessian`.
+
+    >>> tede.autograd.functional.vhp(lambda x: (x ** 3).sum(), tede.tensor([1.0, 2.0]), tede.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
     with tede.enable_grad():
         single_in, inputs = _as_tuple(inputs, "inputs", "vhp")
         inputs = _prepare(inputs, create_graph)
@@ -179,7 +200,15 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
-    """The value of a scalar function, and the product of its Hessian with a vector."""
+    """(value, product of the matrix of second derivatives with `v`) of a function that gives one number. `vhp` is
+    faster.
+
+        v: in the inputs' shapes; not needed for a number.
+        create_graph, strict: as for `hessian`.
+
+    >>> tede.autograd.functional.hvp(lambda x: (x ** 3).sum(), tede.tensor([1.0, 2.0]), tede.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
     with tede.enable_grad():
         single_in, inputs = _as_tuple(inputs, "inputs", "hvp")
         inputs = _prepare(inputs, create_graph)
@@ -262,7 +291,18 @@ def _check_strategy(create_graph, strict, vectorize, strategy, name):
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
-    """The Jacobian of func: one block of shape output.shape + input.shape per output and input."""
+    """All derivatives of `func`: for each output and input a tensor of ``output.shape + input.shape``. `func.jacrev`
+    composes with other transforms.
+
+        inputs: a tensor, or a tuple.
+        create_graph, strict: as for `hessian`.
+        vectorize: all rows in one batch.
+        strategy: "reverse-mode", or "forward-mode" with vectorize.
+
+    >>> tede.autograd.functional.jacobian(lambda x: x ** 2, tede.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
     _check_strategy(create_graph, strict, vectorize, strategy, "jacobian")
     if strategy == "forward-mode":
         return _forward_jacobian(func, inputs, "jacobian")
@@ -295,7 +335,19 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
-    """The Hessian of a function that gives one number."""
+    """The second derivatives of a function that gives one number: of an input, a tensor of ``input.shape +
+    input.shape``; of several, a tuple of tuples. `func.hessian` composes with other transforms.
+
+        inputs: a tensor, or a tuple.
+        create_graph: record it, for further derivatives.
+        strict: a RuntimeError where an output doesn't depend on an input, instead of zeros.
+        vectorize: all rows in one batch.
+        outer_jacobian_strategy: "reverse-mode", or "forward-mode" with vectorize.
+
+    >>> tede.autograd.functional.hessian(lambda x: (x ** 3).sum(), tede.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
     single_in, inputs = _as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')

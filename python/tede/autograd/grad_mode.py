@@ -6,7 +6,11 @@ __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_
 
 
 class set_multithreading_enabled(_Mode):
-    """Remembered for compatibility: backward passes run the CPU's nodes on the calling thread anyway."""
+    """Kept for PyTorch's signature: backward passes run the CPU's nodes on the calling thread anyway.
+
+    >>> with tede.autograd.set_multithreading_enabled(False):
+    ...     pass
+    """
 
     def __init__(self, mode):
         self.before = _C._multithreading_enabled(mode)
@@ -19,6 +23,7 @@ class set_multithreading_enabled(_Mode):
         _C._multithreading_enabled(self.before)
 
     def clone(self):
+        """A new one with the same mode."""
         return type(self)(self.mode)
 
 

@@ -431,7 +431,24 @@ def _without_mkldnn(func, inputs):
 def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
               check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False, check_batched_forward_grad=False,
               check_forward_ad=False, check_backward_ad=True, fast_mode=False, masked=None):
-    """Whether func's gradients with respect to the inputs that require one agree with differences of its values."""
+    """Whether the gradients of `func` with respect to the inputs that require one agree with differences of its values;
+    True, or a GradcheckError that says where not. In float64.
+
+        func: of the inputs; gives a tensor or several.
+        inputs: a tensor, or a tuple.
+        eps: the differences' step.
+        atol, rtol: how near gradients must be.
+        raise_exception: False gives False instead.
+        nondet_tol: by how much a second pass may differ.
+        check_undefined_grad, check_grad_dtypes, check_batched_grad, check_batched_forward_grad: what is tried beside
+            that.
+        check_forward_ad, check_backward_ad: which modes.
+        fast_mode: along random directions only.
+        masked: of sparse inputs, only what they hold counts.
+
+    >>> tede.autograd.gradcheck(tede.sin, tede.ones(2, dtype=tede.float64, requires_grad=True))
+    True
+    """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     if check_batched_grad and not check_backward_ad:
@@ -467,7 +484,16 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
 def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,
                   raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False,
                   check_batched_grad=False, check_fwd_over_rev=False, check_rev_over_rev=True, fast_mode=False, masked=False):
-    """gradcheck of the gradients: whether second derivatives agree with differences of the first."""
+    """`gradcheck` of the gradients: whether second derivatives agree with differences of the first.
+
+        grad_outputs: what outputs are multiplied by; random if not given.
+        gen_non_contig_grad_outputs: with gaps between their elements.
+
+    The others are those of `gradcheck`.
+
+    >>> tede.autograd.gradgradcheck(tede.sin, tede.ones(2, dtype=tede.float64, requires_grad=True))
+    True
+    """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     inputs = _as_tuple(inputs)

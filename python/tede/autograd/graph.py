@@ -11,7 +11,13 @@ __all__ = ["saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", 
 
 
 class Node(abc.ABC):
-    """A call in the gradient graph: isinstance and issubclass know the nodes of operators and of Functions."""
+    """A call in the gradient graph, as ``tensor.grad_fn`` gives it: `name()`, `next_functions`, `metadata`,
+    `register_hook(fn)`, `register_prehook(fn)`. isinstance and issubclass know the nodes of operators and of Functions.
+
+    >>> x = tede.ones(1, requires_grad=True)
+    >>> isinstance((x * 2).grad_fn, tede.autograd.graph.Node)
+    True
+    """
 
     @abc.abstractmethod
     def name(self):
@@ -50,11 +56,24 @@ class Node(abc.ABC):
 # ---- edges ---------------------------------------------------------------------------------------------------------
 
 class GradientEdge(namedtuple("GradientEdge", "node output_nr ownership_token", defaults=(None,))):
-    """Where a tensor's gradient goes: a node, and which of its results the tensor was."""
+    """Where a tensor's gradient goes: `node`, and `output_nr`, which of its results the tensor was. Stands for the
+    tensor in `grad` and `backward`.
+
+    >>> x = tede.ones(1, requires_grad=True)
+    >>> tede.autograd.graph.get_gradient_edge(x * 2).output_nr
+    0
+    """
 
 
 def get_gradient_edge(tensor):
-    """The edge of a tensor that requires a gradient; it can stand for the tensor in grad() and backward()."""
+    """The edge of a tensor that requires a gradient; it can stand for the tensor in `grad` and `backward`, without
+    keeping its memory.
+
+    >>> x = tede.ones(1, requires_grad=True)
+    >>> edge = tede.autograd.graph.get_gradient_edge(x)
+    >>> tede.autograd.grad((x * 3).sum(), edge)
+    (tensor([3.]),)
+    """
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node, output = _C._gradient_edge(tensor)
@@ -64,7 +83,14 @@ def get_gradient_edge(tensor):
 
 
 def increment_version(tensor):
-    """Count a write to one tensor or several, as an operator that writes in place does."""
+    """Count a write to one tensor or several, as an operator that writes in place does: for code that writes by other
+    means.
+
+    >>> x = tede.ones(1)
+    >>> tede.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
     for x in (tensor,) if isinstance(tensor, _C.Tensor) else tensor:
         _C._increment_version(x)
 
@@ -82,7 +108,16 @@ class _WeakTensorRef:
 # ---- what is saved -------------------------------------------------------------------------------------------------
 
 class saved_tensors_hooks:
-    """Within it, what is saved for backward goes through pack_hook, and through unpack_hook when it is needed."""
+    """Within it, what is saved for backward goes through `pack_hook`, which may give anything, and through
+    `unpack_hook`, which makes a tensor of that, when it is needed.
+
+    >>> x = tede.ones(2, requires_grad=True)
+    >>> with tede.autograd.graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
 
     def __init__(self, pack_hook, unpack_hook):
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
@@ -95,7 +130,16 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keep what is saved in the CPU's memory; page-locked, with pin_memory, from which it comes back while the CPU goes on."""
+    """Within it, what is saved for backward is kept in the CPU's memory, and comes back when it is needed.
+
+        pin_memory: in page-locked memory, from which it comes back while the CPU goes on.
+        device_type: whose memory is spared.
+
+    >>> x = tede.ones(2, requires_grad=True)
+    >>> with tede.autograd.graph.save_on_cpu():
+    ...     y = x.exp().sum()
+    >>> y.backward()
+    """
 
     def __init__(self, pin_memory=False, device_type="cuda"):
         def pack(x):
@@ -111,7 +155,11 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 class disable_saved_tensors_hooks:
-    """Within it, pushing hooks on saved tensors is an error with this message. Also a decorator."""
+    """Within it, `saved_tensors_hooks` are a RuntimeError with this message. Also a decorator.
+
+    >>> with tede.autograd.graph.disable_saved_tensors_hooks("not here"):
+    ...     pass
+    """
 
     def __init__(self, error_message):
         self.message = error_message
@@ -145,8 +193,14 @@ class _MultiHandle:
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
-    """Call fn once per backward pass: with all gradients when the last is there (None where the pass gives none),
-    or, with mode="any", with the first one."""
+    """Call `fn` once per backward pass: with all gradients when the last is there (None where the pass gives none), or,
+    with mode="any", with the first one. The handle's `remove()` takes it out.
+
+    >>> a, b = tede.ones(1, requires_grad=True), tede.ones(1, requires_grad=True)
+    >>> handle = tede.autograd.graph.register_multi_grad_hook((a, b), lambda grads: print(len(grads)))
+    >>> (a * b).sum().backward()
+    2
+    """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = threading.Lock()
@@ -211,7 +265,17 @@ def _key(x):
 
 
 class allow_mutation_on_saved_tensors:
-    """Within it, saved tensors may be written: a copy is made before the first write."""
+    """Within it, tensors that were saved for backward may be written to: a copy is made before the first write.
+
+    >>> x = tede.ones(2, requires_grad=True)
+    >>> with tede.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x * 1
+    ...     z = y.sin().sum()
+    ...     _ = y.zero_()
+    ...     z.backward()
+    >>> x.grad
+    tensor([0.5403, 0.5403])
+    """
 
     inside = False
 

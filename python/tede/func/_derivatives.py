@@ -96,7 +96,13 @@ def _with_aux(result, api):
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
-    """`func` gives one number; this gives its gradient and, after it, the number."""
+    """`grad`, whose result is (gradient, the number that `func` gives).
+
+        argnums, has_aux: as there; with has_aux (gradient, (number, something)).
+
+    >>> tede.func.grad_and_value(lambda x: x ** 2)(tede.tensor(3.0))
+    (tensor(6.), tensor(9.))
+    """
     def gradient_and_value(*args, **kwargs):
         api = "grad_and_value(f)(*args)"
         with disable_saved_tensors_hooks(NO_HOOKS), level(GRAD) as number:
@@ -126,7 +132,18 @@ def _leaf_of(x, number):
 
 
 def grad(func, argnums=0, has_aux=False):
-    """The gradient of `func`, which gives one number, with respect to arguments `argnums`."""
+    """The gradient of `func`, which gives one number, as a function of the same arguments.
+
+        argnums: with respect to which argument, or a tuple of them; each may be a dict or a list of tensors.
+        has_aux: func gives (number, something), and the result is (gradient, something).
+
+    Composes with itself and the other transforms: ``grad(grad(f))``, ``vmap(grad(f))``.
+
+    >>> tede.func.grad(tede.sin)(tede.tensor(0.0))
+    tensor(1.)
+    >>> tede.func.grad(lambda w, x: (w["a"] * x).sum())({"a": tede.ones(2)}, tede.tensor([3.0, 4.0]))
+    {'a': tensor([3., 4.])}
+    """
     both = grad_and_value(func, argnums, has_aux)
 
     def gradient(*args, **kwargs):
@@ -136,7 +153,14 @@ def grad(func, argnums=0, has_aux=False):
 
 
 def vjp(func, *primals, has_aux=False):
-    """func(*primals), and a function from gradients of that to gradients of the primals."""
+    """(func(*primals), a function from gradients of that to the tuple of gradients of the primals).
+
+        has_aux: func gives (output, something); then a third result is that.
+
+    >>> value, back = tede.func.vjp(lambda x: x ** 2, tede.tensor(3.0))
+    >>> back(tede.tensor(1.0))
+    (tensor(6.),)
+    """
     return _vjp(func, primals, None, has_aux)
 
 
@@ -203,7 +227,15 @@ def _check_primals(primals, tangents, api):
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
-    """func(*primals), and its derivative along `tangents`."""
+    """(func(*primals), its derivative along `tangents`), in forward mode.
+
+        primals, tangents: tuples of tensors in equal shapes.
+        strict: a RuntimeError where an output doesn't depend on an input.
+        has_aux: func gives (output, something); then a third result is that.
+
+    >>> tede.func.jvp(tede.sin, (tede.tensor(0.0),), (tede.tensor(1.0),))
+    (tensor(0.), tensor(1.))
+    """
     return _jvp(func, primals, tangents, None, strict, has_aux)
 
 
@@ -244,8 +276,13 @@ def _jvp(func, args, tangents, argnums, strict=False, has_aux=False):
 
 
 def linearize(func, *primals):
-    """func(*primals), and the function from tangents to its derivative along them.  The derivative's calls are made anew for
-    each tangent; what does not depend on it is not kept."""
+    """(func(*primals), the function from tangents to its derivative along them). That function's calls are made anew
+    for each tangent; what does not depend on it is not kept.
+
+    >>> value, along = tede.func.linearize(tede.sin, tede.tensor(0.0))
+    >>> along(tede.tensor(2.0))
+    tensor(2.)
+    """
     flat, spec = tree.tree_flatten(primals)
     output = func(*primals)
     kept = tree.tree_unflatten([x.detach() for x in flat], spec)
@@ -307,7 +344,16 @@ def _chunks(total, chunk_size):
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
-    """The Jacobian of `func` in reverse mode, all rows (or chunk_size at a time) in one batch."""
+    """All derivatives of `func`, as a function of the same arguments, in reverse mode: for many inputs and few outputs.
+
+        argnums: with respect to which argument, or a tuple of them.
+        has_aux: func gives (output, something), and the result is (derivatives, something).
+        chunk_size: how many rows at a time; None is all.
+
+    >>> tede.func.jacrev(lambda x: x ** 2)(tede.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
@@ -337,7 +383,16 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """The Jacobian of `func` in forward mode, all columns in one batch."""
+    """All derivatives of `func`, as a function of the same arguments, in forward mode: for few inputs and many outputs.
+
+        argnums: with respect to which argument, or a tuple of them.
+        has_aux: func gives (output, something), and the result is (derivatives, something).
+        randomness: that of `vmap`, in which all directions are computed at once.
+
+    >>> tede.func.jacfwd(lambda x: x ** 2)(tede.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
     def jacobian(*args):
         _refuse_complex("jacfwd", args, "inputs")
         primals = _chosen(args, argnums)
@@ -370,5 +425,12 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
 
 def hessian(func, argnums=0):
-    """The matrix of second derivatives: forward over reverse."""
+    """The second derivatives of `func`, as a function of the same arguments: ``jacfwd(jacrev(func))``.
+
+        argnums: with respect to which argument, or a tuple of them.
+
+    >>> tede.func.hessian(lambda x: (x ** 3).sum())(tede.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
     return jacfwd(jacrev(func, argnums), argnums)

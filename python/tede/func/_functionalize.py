@@ -5,9 +5,18 @@ from tede.utils import _pytree as tree
 
 
 def functionalize(func, *, remove="mutations"):
-    """`func` of functional tensors, which stand for its arguments' values: what its calls would write is computed by operators that write
-    nothing (see tede._subclasses.functional_tensor). What it wrote to an argument is copied there at the end, at once. With
-    remove="mutations_and_views" views are replaced by copies: select by select_copy."""
+    """`func` with nothing written in place: what its calls would write is computed by operators that write nothing, and
+    copied to arguments that it wrote to at the end. For graphs, see `fx.experimental.proxy_tensor.make_fx`.
+
+        remove: "mutations", or "mutations_and_views", which copies instead of viewing.
+
+    >>> def f(x):
+    ...     y = x + 1
+    ...     y[0] = 0
+    ...     return y
+    >>> tede.func.functionalize(f)(tede.ones(2))
+    tensor([0., 2.])
+    """
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
                            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced with "

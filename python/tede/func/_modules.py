@@ -3,7 +3,17 @@ from tede._C import Tensor
 
 
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
-    """Call `module` with the given tensors in place of its parameters and buffers."""
+    """Call `module` with given tensors in place of its parameters and buffers, which stay as they are.
+
+        parameter_and_buffer_dicts: {dotted name: tensor}, or a tuple of such dicts.
+        args, kwargs: of the call; a single argument needs no tuple.
+        tie_weights: a tensor that has several names is replaced under all of them.
+        strict: the names must be exactly those of the module (RuntimeError).
+
+    >>> layer = nn.Linear(2, 1)
+    >>> tede.func.functional_call(layer, {"weight": tede.ones(1, 2), "bias": tede.zeros(1)}, tede.tensor([1.0, 2.0]))
+    tensor([3.])
+    """
     from tede.nn.utils import stateless
     if isinstance(parameter_and_buffer_dicts, dict):
         tensors = parameter_and_buffer_dicts
@@ -22,7 +32,14 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
 
 
 def stack_module_state(models):
-    """Parameters and buffers of modules of one kind, each stacked along a new first dimension."""
+    """(parameters, buffers) of modules of one kind, each stacked along a new first dimension: for an ensemble under
+    `vmap`. RuntimeError if their classes or modes differ.
+
+    >>> models = [nn.Linear(2, 1) for _ in range(3)]
+    >>> parameters, buffers = tede.func.stack_module_state(models)
+    >>> parameters["weight"].shape
+    tede.Size([3, 1, 2])
+    """
     import tede
     models = list(models)
     if not models:
@@ -46,7 +63,11 @@ def stack_module_state(models):
 
 
 def replace_all_batch_norm_modules_(root):
-    """Let each batch norm below root forget its running statistics, which `vmap` can't update, in place; gives root."""
+    """Let each batch norm below `root` forget its running statistics, which `vmap` can't update, in place; gives root.
+
+    >>> tede.func.replace_all_batch_norm_modules_(nn.BatchNorm1d(3)).running_mean is None
+    True
+    """
     from tede.nn.modules.batchnorm import _BatchNorm
     for module in root.modules():
         if isinstance(module, _BatchNorm) and module.track_running_stats:

@@ -200,8 +200,26 @@ def _joined(chunks, out_dims, func):
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """`func` of single members becomes a function of batches: of each argument, dimension ``in_dims`` is the batch (None: the
-    argument is the same for all), and each result has it at ``out_dims``."""
+    """A function of single examples becomes one of batches: of each argument, dimension `in_dims` is the batch, and
+    each result has it at `out_dims`.
+
+        in_dims: a number for all, or one for each argument (nested as these are); None: the argument is the same for
+            all.
+        out_dims: a number for all, or one for each result.
+        randomness: "error" refuses random numbers, "same" draws once for all, "different" for each example.
+        chunk_size: how many examples at a time; None is all.
+
+    Python's ``if`` and `item()` of an example's values are a RuntimeError: use `tede.where`.
+
+    >>> dots = tede.func.vmap(tede.dot)
+    >>> dots(tede.ones(4, 3), tede.ones(4, 3))
+    tensor([3., 3., 3., 3.])
+    >>> per_example = tede.func.vmap(tede.func.grad(lambda w, x: (w * x).sum()), in_dims=(None, 0))
+    >>> per_example(tede.ones(2), tede.arange(6.0).reshape(3, 2))
+    tensor([[0., 1.],
+            [2., 3.],
+            [4., 5.]])
+    """
     check_randomness(randomness)
     check_chunk_size(chunk_size)
 

@@ -33,11 +33,18 @@ _worker_init_fn_t, _collate_fn_t = Callable[[int], None], Callable[[list[_T]], A
 
 
 class _DatasetKind:
+    """Whether a dataset is taken by keys (`Map`) or iterated over (`Iterable`).
+
+    >>> tede.utils.data._DatasetKind.Map
+    0
+    """
+
     Map = 0
     Iterable = 1
 
     @staticmethod
     def create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last):
+        """What takes items of a dataset of that kind."""
         cls = fetch._IterableDatasetFetcher if kind == _DatasetKind.Iterable else fetch._MapDatasetFetcher
         return cls(dataset, auto_collation, collate_fn, drop_last)
 
@@ -63,7 +70,36 @@ def _check(num_workers, timeout, prefetch_factor, persistent_workers):
 
 
 class DataLoader(Generic[_T_co]):
-    """An iterable of batches. Its order of samples is PyTorch's for the same seed."""
+    """An iterable of batches of a dataset. Its order of samples is PyTorch's for the same seed.
+
+        dataset: items by key, or an `IterableDataset`; a list will do.
+        batch_size: how many items a batch has; None gives the items themselves.
+        shuffle: draw the order anew for each pass.
+        sampler, batch_sampler: the order, as keys, or as lists of them; instead of shuffle, or of batch_size, shuffle
+            and drop_last (ValueError).
+        num_workers: processes that make batches while the program computes; 0 makes them when they are asked for.
+        collate_fn: makes a batch of a list of items; else `default_collate`.
+        pin_memory: put tensors in memory from which devices copy asynchronously.
+        drop_last: leave a last batch out that isn't full.
+        timeout: seconds to wait for a worker, 0 for ever.
+        worker_init_fn: called in each worker with its number.
+        multiprocessing_context: "fork", "spawn", "forkserver" or such a context: how workers start.
+        generator: what draws the order and the workers' seeds; else the default one.
+        prefetch_factor: batches that each worker makes ahead; 2.
+        persistent_workers: keep them for the next pass.
+        pin_memory_device: kept for PyTorch's signature.
+        in_order: whether batches come in the sampler's order.
+
+    Where workers are started anew ("spawn"), the dataset and functions are pickled: define them at the top of a module,
+    not as lambdas. An error in a worker is raised here, with its traceback.
+
+    >>> data = tede.utils.data.TensorDataset(tede.arange(5.0), tede.arange(5))
+    >>> for x, y in tede.utils.data.DataLoader(data, batch_size=2):
+    ...     print(x, y)
+    tensor([0., 1.]) tensor([0, 1])
+    tensor([2., 3.]) tensor([2, 3])
+    tensor([4.]) tensor([4])
+    """
     dataset = None
     _iterator = None
     __initialized = False
@@ -115,6 +151,7 @@ class DataLoader(Generic[_T_co]):
 
     @property
     def multiprocessing_context(self):
+        """How workers start; None is Python's default."""
         return self.__context
 
     @multiprocessing_context.setter

@@ -13,7 +13,17 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 
 class Dataset(Generic[_T_co]):
-    """Items by key: subclasses have __getitem__, and __len__ where samplers need it."""
+    """Items by key: subclasses write `__getitem__`, and `__len__` where samplers need it; `__getitems__`, of a list of
+    keys, where that is faster.
+
+    >>> class Squares(tede.utils.data.Dataset):
+    ...     def __len__(self):
+    ...         return 3
+    ...     def __getitem__(self, i):
+    ...         return i * i
+    >>> list(tede.utils.data.DataLoader(Squares(), batch_size=2))
+    [tensor([0, 1]), tensor([4])]
+    """
 
     def __getitem__(self, index):
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -23,7 +33,17 @@ class Dataset(Generic[_T_co]):
 
 
 class IterableDataset(Dataset[_T_co]):
-    """Items in an order of their own: subclasses have __iter__."""
+    """Items in an order of their own: subclasses write `__iter__`. Every worker of a `DataLoader` has a copy and gives
+    all items, unless the iterator looks at `get_worker_info` and takes its part.
+
+    >>> class Stream(tede.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         info = tede.utils.data.get_worker_info()
+    ...         first, step = (0, 1) if info is None else (info.id, info.num_workers)
+    ...         return iter(range(first, 4, step))
+    >>> list(tede.utils.data.DataLoader(Stream(), batch_size=None))
+    [0, 1, 2, 3]
+    """
 
     def __iter__(self):
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
@@ -33,7 +53,12 @@ class IterableDataset(Dataset[_T_co]):
 
 
 class TensorDataset(Dataset[_T_co]):
-    """Item i is the tuple of each tensor's i-th row."""
+    """Item i is the tuple of each tensor's i-th row; the tensors have equal first sizes (AssertionError).
+
+    >>> data = tede.utils.data.TensorDataset(tede.arange(4.0), tede.tensor([0, 1, 0, 1]))
+    >>> data[1], len(data)
+    ((tensor(1.), tensor(1)), 4)
+    """
 
     def __init__(self, *tensors):
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
@@ -58,7 +83,12 @@ def _several(dataset, indices):
 
 
 class StackDataset(Dataset[_T_co]):
-    """Item i is the tuple, or the dict, of each dataset's i-th item."""
+    """Item i is the tuple, or of keyword arguments the dict, of each dataset's i-th item; they are of one length
+    (ValueError).
+
+    >>> tede.utils.data.StackDataset(image=[10, 20], label=[0, 1])[1]
+    {'image': 20, 'label': 1}
+    """
 
     def __init__(self, *args, **kwargs):
         if args and kwargs:
@@ -87,10 +117,15 @@ class StackDataset(Dataset[_T_co]):
 
 
 class ConcatDataset(Dataset[_T_co]):
-    """One dataset's items after the other's."""
+    """One dataset's items after the other's; also ``first + second``. Not of iterable ones (AssertionError).
+
+    >>> tede.utils.data.ConcatDataset([[1, 2], [3]])[2]
+    3
+    """
 
     @staticmethod
     def cumsum(sequence):
+        """The sums of the first lengths, of the first two, and so on."""
         return list(itertools.accumulate(len(dataset) for dataset in sequence))
 
     def __init__(self, datasets):
@@ -114,7 +149,14 @@ class ConcatDataset(Dataset[_T_co]):
 
 
 class ChainDataset(IterableDataset[_T_co]):
-    """One iterable dataset after the other."""
+    """One iterable dataset after the other.
+
+    >>> class Stream(tede.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter([1, 2])
+    >>> list(tede.utils.data.ChainDataset([Stream(), Stream()]))
+    [1, 2, 1, 2]
+    """
 
     def __init__(self, datasets):
         super().__init__()
@@ -135,7 +177,11 @@ class ChainDataset(IterableDataset[_T_co]):
 
 
 class Subset(Dataset[_T_co]):
-    """Some of a dataset's items."""
+    """The items of a dataset at the keys `indices`.
+
+    >>> list(tede.utils.data.Subset([10, 20, 30], [2, 0]))
+    [30, 10]
+    """
 
     def __init__(self, dataset, indices):
         self.dataset, self.indices = dataset, indices
@@ -163,7 +209,15 @@ class Subset(Dataset[_T_co]):
 
 
 def random_split(dataset, lengths, generator=_C.default_generator):
-    """Subsets of the given lengths, or fractions of the whole, with items drawn by chance."""
+    """Subsets of the given lengths, with items drawn by chance.
+
+        lengths: numbers whose sum is the dataset's length (ValueError), or fractions whose sum is 1.
+        generator: what draws; else the default one.
+
+    >>> train, test = tede.utils.data.random_split(range(10), [0.8, 0.2], generator=tede.Generator().manual_seed(0))
+    >>> len(train), len(test)
+    (8, 2)
+    """
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, fraction in enumerate(lengths):
             if fraction < 0 or fraction > 1:

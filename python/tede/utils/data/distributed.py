@@ -8,7 +8,17 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[_T_co]):
-    """Every num_replicas-th number, from `rank` on, of an order that all replicas draw alike."""
+    """Every `num_replicas`-th number, from `rank` on, of an order that all replicas draw alike: each process its own
+    part of the data.
+
+        num_replicas, rank: else those of the process group.
+        shuffle: draw the order; call `set_epoch` before each pass, or it is the same each time.
+        seed: the same everywhere.
+        drop_last: leave numbers out so that the parts are equal, instead of repeating some.
+
+    >>> list(tede.utils.data.DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False))
+    [1, 3, 0]
+    """
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
         if num_replicas is None or rank is None:

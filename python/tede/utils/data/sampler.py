@@ -11,7 +11,17 @@ _empty, _randint, _randperm, _multinomial = (_C._functions[name] for name in ("e
 
 
 class Sampler(Generic[_T_co]):
-    """An iterable of keys, or of lists of keys. Subclasses have __iter__, and __len__ where it is known."""
+    """An iterable of keys, or of lists of keys: the order in which a `DataLoader` takes items. Subclasses write
+    `__iter__`, and `__len__` where it is known.
+
+    >>> class Backwards(tede.utils.data.Sampler):
+    ...     def __init__(self, data):
+    ...         self.data = data
+    ...     def __iter__(self):
+    ...         return iter(range(len(self.data) - 1, -1, -1))
+    >>> [item.item() for item in tede.utils.data.DataLoader([1, 2, 3], sampler=Backwards([1, 2, 3]))]
+    [3, 2, 1]
+    """
 
     def __init__(self, data_source=None):
         pass
@@ -21,7 +31,11 @@ class Sampler(Generic[_T_co]):
 
 
 class SequentialSampler(Sampler):
-    """0, 1, 2, ..."""
+    """0, 1, 2, ... up to the data's length.
+
+    >>> list(tede.utils.data.SequentialSampler("abc"))
+    [0, 1, 2]
+    """
 
     def __init__(self, data_source):
         self.data_source = data_source
@@ -34,7 +48,15 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """All numbers in random order, or num_samples of them; each any number of times with replacement."""
+    """All numbers below the data's length in random order.
+
+        replacement: draw each anew, so that a number may come again.
+        num_samples: how many; else the length.
+        generator: what draws; else one seeded from the default generator.
+
+    >>> sorted(tede.utils.data.RandomSampler("abc"))
+    [0, 1, 2]
+    """
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         self.data_source, self.replacement, self._num_samples, self.generator = data_source, replacement, num_samples, generator
@@ -45,6 +67,7 @@ class RandomSampler(Sampler):
 
     @property
     def num_samples(self):
+        """How many numbers there are in a pass."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self):
@@ -66,7 +89,11 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """Given numbers, in random order."""
+    """Given numbers, in random order.
+
+    >>> sorted(tede.utils.data.SubsetRandomSampler([5, 7]))
+    [5, 7]
+    """
 
     def __init__(self, indices, generator=None):
         self.indices, self.generator = indices, generator
@@ -80,7 +107,16 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Numbers drawn with given weights."""
+    """Numbers drawn with probabilities that are `weights` divided by their sum: for classes of unequal size.
+
+        weights: from 0, one for each number.
+        num_samples: how many are drawn.
+        replacement: whether one may come again.
+        generator: what draws; else the default one.
+
+    >>> list(tede.utils.data.WeightedRandomSampler([0.0, 1.0], 3))
+    [1, 1, 1]
+    """
 
     def __init__(self, weights, num_samples, replacement=True, generator=None):
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
@@ -100,7 +136,11 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of a sampler's numbers."""
+    """Lists of `batch_size` of another sampler's keys; the last may be shorter unless `drop_last`.
+
+    >>> list(tede.utils.data.BatchSampler(tede.utils.data.SequentialSampler(range(5)), 2, drop_last=False))
+    [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler, batch_size, drop_last):
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:

@@ -17,7 +17,13 @@ def _numpy():
 
 
 def default_convert(data):
-    """Arrays, also within containers, as tensors."""
+    """Arrays, also within containers, as tensors; everything else as it is. What a `DataLoader` does with
+    batch_size=None.
+
+    >>> import numpy
+    >>> tede.utils.data.default_convert([numpy.zeros(2), "a"])
+    [tensor([0., 0.], dtype=torch.float64), 'a']
+    """
     numpy = _numpy()
     if isinstance(data, Tensor):
         return data
@@ -125,7 +131,14 @@ def _complete():
 
 
 def default_collate(batch):
-    """Stack tensors, arrays and numbers; enter dicts, tuples and lists; leave strings."""
+    """A batch of a list of items: tensors and arrays are stacked along a new first dimension, numbers become a tensor,
+    dicts, tuples and lists are entered, strings stay a list. RuntimeError if shapes differ: pad them, or write a
+    collate_fn; TypeError for other types.
+
+    >>> tede.utils.data.default_collate([{"x": tede.zeros(2), "y": 1}, {"x": tede.ones(2), "y": 2}])
+    {'x': tensor([[0., 0.],
+            [1., 1.]]), 'y': tensor([1, 2])}
+    """
     _complete()
     return collate(batch, collate_fn_map=default_collate_fn_map)
 

@@ -34,7 +34,12 @@ class _ResumeIteration:
 
 
 def get_worker_info():
-    """In a worker: its id, num_workers, seed and dataset. In the main process: None."""
+    """In a worker of a `DataLoader`: an object with its `id`, `num_workers`, `seed` and `dataset`. In the main process
+    None.
+
+    >>> tede.utils.data.get_worker_info() is None
+    True
+    """
     return _worker_info
 
 

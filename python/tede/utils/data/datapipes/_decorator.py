@@ -8,7 +8,19 @@ _runtime_validation_enabled = True
 
 
 class functional_datapipe:
-    """Makes a class of pipes a method, under this name, of all pipes of its kind."""
+    """Makes a class of pipes a method, under this name, of all pipes of its kind.
+
+    >>> @tede.utils.data.functional_datapipe("doubled")
+    ... class Doubler(tede.utils.data.IterDataPipe):
+    ...     def __init__(self, source):
+    ...         self.source = source
+    ...     def __iter__(self):
+    ...         for x in self.source:
+    ...             yield 2 * x
+    >>> from tede.utils.data.datapipes.iter import IterableWrapper
+    >>> list(IterableWrapper([1, 2]).doubled())
+    [2, 4]
+    """
 
     def __init__(self, name, enable_df_api_tracing=False):
         self.name, self.enable_df_api_tracing = name, enable_df_api_tracing
@@ -42,17 +54,31 @@ class _Switch:
 
 
 class guaranteed_datapipes_determinism(_Switch):
-    """Within it, pipes whose order isn't determined can't be made."""
+    """Within it, pipes whose order isn't determined can't be made (TypeError).
+
+    >>> with tede.utils.data.guaranteed_datapipes_determinism():
+    ...     pass
+    """
     _flag, _value = "_determinism", True
 
 
 class runtime_validation_disabled(_Switch):
-    """Within it, runtime_validation looks at nothing."""
+    """Within it, `runtime_validation` looks at nothing.
+
+    >>> with tede.utils.data.runtime_validation_disabled():
+    ...     pass
+    """
     _flag, _value = "_runtime_validation_enabled", False
 
 
 class non_deterministic:
-    """Marks a class of pipes whose order isn't determined, or, given a function of the constructor's arguments, may not be."""
+    """Marks a class of pipes whose order isn't determined, or, given a function of the constructor's arguments, may not
+    be.
+
+    >>> @tede.utils.data.non_deterministic
+    ... class Racing(tede.utils.data.IterDataPipe):
+    ...     pass
+    """
     cls = deterministic_fn = None
 
     def __init__(self, arg):
@@ -77,6 +103,7 @@ class non_deterministic:
         return self.cls(*args, **kwargs)
 
     def deterministic_wrapper_fn(self, *args, **kwargs):
+        """The class, refused where determined order was asked for."""
         undetermined = self.deterministic_fn(*args, **kwargs)
         if not isinstance(undetermined, bool):
             raise TypeError("deterministic_fn of `non_deterministic` decorator is required to return a boolean value, but "
@@ -89,7 +116,13 @@ class non_deterministic:
 
 
 def argument_validation(f):
-    """Arguments annotated as pipes must be pipes."""
+    """A decorator of `__init__`: arguments annotated as pipes of some type must be such (TypeError).
+
+    >>> class Pipe(tede.utils.data.IterDataPipe):
+    ...     @tede.utils.data.argument_validation
+    ...     def __init__(self, source: tede.utils.data.IterDataPipe):
+    ...         self.source = source
+    """
     import inspect
     import typing
     signature, hints = inspect.signature(f), typing.get_type_hints(f)
@@ -108,7 +141,20 @@ def argument_validation(f):
 
 
 def runtime_validation(f):
-    """For an `__iter__` whose class has a `type`: each item must be an instance of it."""
+    """A decorator of an `__iter__` whose class has a `type` with `issubtype_of_instance`: each item must be an instance
+    of it (RuntimeError).
+
+    >>> class Integers:
+    ...     def issubtype_of_instance(self, item):
+    ...         return isinstance(item, int)
+    >>> class Pipe(tede.utils.data.IterDataPipe):
+    ...     type = Integers()
+    ...     @tede.utils.data.runtime_validation
+    ...     def __iter__(self):
+    ...         yield 1
+    >>> list(Pipe())
+    [1]
+    """
     if f.__name__ != "__iter__":
         raise TypeError(f"Can not decorate function {f.__name__} with 'runtime_validation'")
 

@@ -9,19 +9,25 @@ __all__ = ["DataChunk", "DFIterDataPipe", "IterDataPipe", "MapDataPipe"]
 
 
 class DataChunk(list):
-    """A batch as the pipes make it."""
+    """A batch as the pipes make it: a list.
+
+    >>> tede.utils.data.DataChunk([1, 2])
+    [1, 2]
+    """
 
     def __init__(self, items):
         super().__init__(items)
         self.items = list(self)
 
     def as_str(self, indent=""):
+        """The items with `indent` in front."""
         return f"{indent}[{', '.join(map(str, self))}]"
 
     def __iter__(self):
         yield from super().__iter__()
 
     def raw_iterator(self):
+        """An iterator over the items."""
         yield from self.items
 
 
@@ -112,7 +118,13 @@ class _IterMeta(type(IterableDataset)):
 
 
 class IterDataPipe(_Pipe, IterableDataset[_T_co], metaclass=_IterMeta):
-    """A dataset that is iterated over, by one iterator at a time: a new one makes the older ones fail."""
+    """A dataset that is iterated over, by one iterator at a time: a new one makes the older ones fail. Methods such as
+    `map`, `filter`, `batch` and `shuffle` make pipes of it.
+
+    >>> from tede.utils.data.datapipes.iter import IterableWrapper
+    >>> list(IterableWrapper(range(4)).map(lambda x: x * x).batch(2))
+    [[0, 1], [4, 9]]
+    """
 
     functions: dict = {}
     _valid_iterator_id = _fast_forward_iterator = None
@@ -126,14 +138,23 @@ class IterDataPipe(_Pipe, IterableDataset[_T_co], metaclass=_IterMeta):
 
 
 class DFIterDataPipe(IterDataPipe):
-    """The base of pipes of data frames, of which there are none here."""
+    """The base of pipes of data frames, of which there are none here.
+
+    >>> issubclass(tede.utils.data.DFIterDataPipe, tede.utils.data.IterDataPipe)
+    True
+    """
 
     def _is_dfpipe(self):
         return True
 
 
 class MapDataPipe(_Pipe, Dataset[_T_co]):
-    """A dataset with items by key."""
+    """A dataset with items by key, with methods such as `map` and `batch`.
+
+    >>> from tede.utils.data.datapipes.map import SequenceWrapper
+    >>> list(SequenceWrapper([1, 2, 3]).map(lambda x: x + 1))
+    [2, 3, 4]
+    """
 
     functions: dict = {}
 
