@@ -318,5 +318,5 @@ TD_EXPORT_DEVICE = {
     .event_synchronize = event_synchronize, .event_query = event_query, .event_time = event_time, .build = cuda_build, .kernel = kernel,
     .launch = launch, .program_free = program_free, .product = cuda_product, .convolution = cuda_convolution,
     .library_version = cuda_library_version, .fft = cuda_fft, .factor = cuda_factor, .graph_begin = cuda_graph_begin, .graph_end = cuda_graph_end,
-    .graph_launch = cuda_graph_launch, .graph_free = cuda_graph_free,
+    .graph_launch = cuda_graph_launch, .graph_free = cuda_graph_free, .fused_product = cuda_fused_product,
 };

@@ -28,6 +28,7 @@ int   cuda_unrecorded_begin(void);
 void  cuda_unrecorded_end(int before);
 #define CUDA_UNRECORDED(status, call) do { const int before_ = cuda_unrecorded_begin(); status = (call); cuda_unrecorded_end(before_); } while (0)
 int   cuda_product(td_device device, void *stream, const td_product *product);
+int   cuda_fused_product(td_device device, void *stream, const td_fused_product *product);
 int   cuda_convolution(td_device device, void *stream, const td_convolution_call *convolution);
 int   cuda_fft(td_device device, void *stream, const td_fft_call *fft);
 int64_t cuda_fft_version(void);

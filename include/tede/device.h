@@ -8,7 +8,7 @@
  *   reuse in the order of the streams, counted and limited;
  * - programs (`build kernel launch`): the core's own kernels for accelerators, written once in a common dialect of C, run on it, and
  *   operators that have no such kernel come to the CPU without being registered;
- * - `product`, `convolution`, `fft`, `factor`: a vendor's library computes them where that is faster.
+ * - `product`, `fused_product`, `convolution`, `fft`, `factor`: a vendor's library computes them where that is faster.
  *
  * What is worth it gets native kernels, by td_register_impl, td_register_kernel and td_register_boxed for (TD_KEY_DENSE, type).
  *
@@ -85,6 +85,16 @@ typedef struct td_product {
     double             alpha, beta;
     uint32_t           flags;           /* td_library_flag */
 } td_product;
+
+/* Such products with what follows them: c = epilogue(alpha * a @ b + beta * c + bias), where `bias` is NULL or n elements one behind the other, of the same
+ * dtype, that are added to each row.  Nothing is rounded in between.  GELU is the one with tanh. */
+typedef enum td_epilogue { TD_EPILOGUE_NONE, TD_EPILOGUE_RELU, TD_EPILOGUE_GELU_TANH } td_epilogue;
+typedef struct td_fused_product {
+    uint32_t    size;                   /* sizeof(td_fused_product): it may grow at the end, as `product` may */
+    td_epilogue epilogue;
+    const void *bias;
+    td_product  product;
+} td_fused_product;
 
 /* A convolution of one dtype: y, correlated with w, from x; or one of its gradients, which are also what transposed convolutions are.  All of x is
  * packed, and so are w and y, in one layout: x as [batch][in_channels][in...], y as [batch][out_channels][out...], w as
@@ -224,6 +234,9 @@ typedef struct td_device_library {
     void     *(*graph_end)(td_device device, void *stream);
     int       (*graph_launch)(td_device device, void *stream, void *graph);
     void      (*graph_free)(td_device device, void *graph);
+
+    /* ---- more of a vendor's library, as `product`; where it isn't there or declines, the core asks for the product alone */
+    int       (*fused_product)(td_device device, void *stream, const td_fused_product *product);
 } td_device_library;
 
 /* Load a device from a shared library; its type, or -1 with an error that says what is wrong with it.  A path, or a device's name: the
@@ -256,6 +269,8 @@ TD_API uint32_t td_library_flags(void);
 TD_API void     td_set_library_flags(uint32_t flags);
 /* Products, convolutions, transforms and factorizations that vendors' libraries have taken, since the process began. */
 TD_API int64_t  td_library_calls(void);
+/* Calls that they declined, or that a table's function had no library for: each was then made in another way. */
+TD_API int64_t  td_library_declined(void);
 /* Folders with `:` between them, for devices that look for vendors' libraries among Python's packages: sys.path.  "" at first; copied. */
 TD_API const char *td_search_path(void);
 TD_API int         td_set_search_path(const char *folders) TD_MUST_USE;

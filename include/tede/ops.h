@@ -1553,11 +1553,13 @@ TD_API int td_addmm_(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scala
         td_scalar alpha) TD_MUST_USE;
 TD_API int td_addmm_out(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha,
         td_tensor *out) TD_MUST_USE;
-/* ``relu`` or ``gelu`` of what ``addmm`` gives. */
+/* ``relu`` or ``gelu`` of what ``addmm`` gives; as in PyTorch, on `cuda` the `gelu` is the one with tanh. */
 TD_API td_tensor *td__addmm_activation(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta,
         td_scalar alpha, bool use_gelu);
 TD_API int td__addmm_activation_out(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta,
         td_scalar alpha, bool use_gelu, td_tensor *out) TD_MUST_USE;
+/* ``_addmm_activation`` without factors and gradients, which a device's library may compute in one call; `gelu` is the one with tanh. */
+TD_API td_tensor *td__addmm_fused(td_tensor *self, td_tensor *mat1, td_tensor *mat2, bool use_gelu);
 /* ``beta * self + alpha * (mat @ vec)``; self is broadcast. */
 TD_API td_tensor *td_addmv(td_tensor *self, td_tensor *mat, td_tensor *vec, td_scalar beta, td_scalar alpha);
 TD_API int td_addmv_(td_tensor *self, td_tensor *mat, td_tensor *vec, td_scalar beta,

@@ -260,6 +260,11 @@ static PyObject *library_calls(PyObject *m, PyObject *unused)
     (void)m, (void)unused;
     return PyLong_FromLongLong(td_library_calls());
 }
+static PyObject *library_declined(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyLong_FromLongLong(td_library_declined());
+}
 static PyObject *library_flags(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;
@@ -306,7 +311,8 @@ static PyMethodDef functions[] = {
     {"_device_set_memory_limit", set_memory_limit, METH_VARARGS, "(device, bytes); 0: none."},
     {"_device_memory_info", memory_info, METH_O, "(free, total) bytes."},
     {"_pinned_empty_cache", empty_pinned, METH_NOARGS, NULL},
-    {"_library_calls", library_calls, METH_NOARGS, "Products and convolutions that vendors' libraries have taken."},
+    {"_library_calls", library_calls, METH_NOARGS, "Products, convolutions and the like that vendors' libraries have taken."},
+    {"_library_declined", library_declined, METH_NOARGS, "Those that they declined."},
     {"_library_flags", library_flags, METH_NOARGS, "What vendors' libraries may do: td_library_flag."},
     {"_set_library_flags", set_library_flags, METH_O, NULL},
     {"_library_version", library_version, METH_VARARGS, "(device, library): its version, or 0."},

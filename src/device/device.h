@@ -119,6 +119,7 @@ int   td_device_launch(td_device device, void *kernel, int64_t groups, int n_arg
 int   td_device_launch_lanes(td_device device, void *kernel, int64_t groups, int lanes, int n_arguments, const td_kernel_argument *arguments);
 /* A product by the vendor's library on the current stream: 0; 1 where there is none that takes it, and the caller launches a kernel; -1. */
 int   td_device_product(td_device device, const td_product *product);
+int   td_device_fused_product(td_device device, const td_fused_product *product);
 int   td_device_convolution(td_device device, const td_convolution_call *convolution);
 int   td_device_fft(td_device device, const td_fft_call *fft);
 int   td_device_factor(td_device device, const td_factor_call *factor);

@@ -247,8 +247,9 @@ int td_device_launch_lanes(td_device device, void *kernel, int64_t groups, int l
     return status && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a kernel can't be launched, for no reason given", library->name) : status;
 }
 
-static int64_t library_calls;
+static int64_t library_calls, library_declined;
 int64_t td_library_calls(void) { return __atomic_load_n(&library_calls, __ATOMIC_RELAXED); }
+int64_t td_library_declined(void) { return __atomic_load_n(&library_declined, __ATOMIC_RELAXED); }
 
 /* A function that a table may lack, and that may decline. */
 #define BY_LIBRARY(name, argument, ask)                                                                                                            \
@@ -257,12 +258,13 @@ int64_t td_library_calls(void) { return __atomic_load_n(&library_calls, __ATOMIC
         const td_device_library *library = td_device_of(device.type);                                                                         \
         td_stream *stream = library->name ? td_stream_current(device) : NULL;                                                                 \
         const int status = !library->name ? 1 : stream ? td_stream_ask(stream, &(td_request){.kind = ask, .of = of}) : -1;                   \
-        if (status == 0)                                                                                                                      \
-            __atomic_fetch_add(&library_calls, 1, __ATOMIC_RELAXED);                                                                          \
+        if (status >= 0)                                                                                                                      \
+            __atomic_fetch_add(status ? &library_declined : &library_calls, 1, __ATOMIC_RELAXED);                                             \
         return status < 0 && td_error_code() == TD_OK ? td_error(TD_E_RUNTIME, "%s: a " #name " failed, for no reason given", td_device_name(device.type))  \
                                                       : status;                                                                               \
     }
 BY_LIBRARY(product, td_product, TD_ASK_PRODUCT)
+BY_LIBRARY(fused_product, td_fused_product, TD_ASK_FUSED_PRODUCT)
 BY_LIBRARY(convolution, td_convolution_call, TD_ASK_CONVOLUTION)
 BY_LIBRARY(fft, td_fft_call, TD_ASK_FFT)
 BY_LIBRARY(factor, td_factor_call, TD_ASK_FACTOR)

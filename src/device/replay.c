@@ -87,6 +87,7 @@ static int ask(td_stream *stream, const td_request *r)
     case TD_ASK_COPY:
         return library->transfer(device, handle, device, r->target, device, r->of, (size_t)r->count, true);
     case TD_ASK_PRODUCT: return library->product(device, handle, r->of);
+    case TD_ASK_FUSED_PRODUCT: return library->fused_product(device, handle, r->of);
     case TD_ASK_CONVOLUTION: return library->convolution(device, handle, r->of);
     case TD_ASK_FFT: return library->fft(device, handle, r->of);
     default: return library->factor(device, handle, r->of);
@@ -95,7 +96,8 @@ static int ask(td_stream *stream, const td_request *r)
 
 static size_t size_of_call(td_request_kind kind)
 {
-    return kind == TD_ASK_PRODUCT ? sizeof(td_product) : kind == TD_ASK_CONVOLUTION ? sizeof(td_convolution_call)
+    return kind == TD_ASK_PRODUCT ? sizeof(td_product) : kind == TD_ASK_FUSED_PRODUCT ? sizeof(td_fused_product)
+         : kind == TD_ASK_CONVOLUTION ? sizeof(td_convolution_call)
          : kind == TD_ASK_FFT ? sizeof(td_fft_call) : sizeof(td_factor_call);
 }
 

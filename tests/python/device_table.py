@@ -26,6 +26,10 @@ class Product(Structure):
                 *((name, Operand) for name in "abc"), ("alpha", c_double), ("beta", c_double), ("flags", c_uint32)]
 
 
+class FusedProduct(Structure):
+    _fields_ = [("size", c_uint32), ("epilogue", c_int), ("bias", c_void_p), ("product", Product)]
+
+
 class Convolution(Structure):
     _fields_ = [("size", c_uint32), ("dtype", c_int), ("kind", c_int), ("flags", c_uint32), ("dims", c_int), ("channels_last", c_bool),
                 *((name, c_int64) for name in ("batch", "groups", "in_channels", "out_channels")),
@@ -45,7 +49,9 @@ _FUNCTIONS = {
     "build": (c_void_p, Device, c_char_p, c_char_p, POINTER(Binary)), "kernel": (c_void_p, Device, c_void_p, c_char_p),
     "launch": (c_int, Device, c_void_p, c_void_p, c_int64, c_int, c_int, POINTER(Argument)), "program_free": (None, Device, c_void_p),
     "product": (c_int, Device, c_void_p, POINTER(Product)), "convolution": (c_int, Device, c_void_p, POINTER(Convolution)),
-    "library_version": (c_int64, c_char_p),
+    "library_version": (c_int64, c_char_p), **{name: (c_int, Device, c_void_p, c_void_p) for name in ("fft", "factor")},
+    "graph_begin": (c_int, Device, c_void_p, c_int), "graph_end": (c_void_p, Device, c_void_p), "graph_launch": (c_int, Device, c_void_p, c_void_p),
+    "graph_free": (None, Device, c_void_p), "fused_product": (c_int, Device, c_void_p, POINTER(FusedProduct)),
 }
 
 

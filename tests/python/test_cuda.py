@@ -486,10 +486,133 @@ def test_operators_use_the_vendors_products(fake):
                  lambda a, b, c: tede.bmm(a.expand(2, 5, 4), b.expand(2, 4, 3)), lambda a, b, c: a.double() @ b.double(),
                  lambda a, b, c: tede.nn.functional.linear(a, b.t().contiguous(), c[0])]
         for number, call in enumerate(calls):
-            before = count("products")
+            before = count("products") + count("epilogues")
             tede.testing.assert_close(call(a.cuda(), b.cuda(), c.cuda()).cpu(), call(a, b, c), msg=lambda m: f"call {number}: {m}")
-            assert count("products") == before + 1, number
+            assert count("products") + count("epilogues") == before + 1, number
     """)
+
+
+def test_products_with_what_follows_them(fake):
+    """All layouts and dtypes, with bias and activation, by the table's function; and what cuBLASLt declines or fails with."""
+    fake("""
+        TABLE
+        import itertools
+        CODES = {"float16": 9, "bfloat16": 10, "float32": 11, "float64": 12}
+        def operand(x):
+            return Operand(x.data_ptr(), *(x.stride() if x.dim() == 3 else (0, *x.stride())))
+        def run(dtype, a, b, c, bias, epilogue, alpha=1, beta=0, flags=6, stream=None):
+            p = Product(ctypes.sizeof(Product), CODES[dtype], a.shape[0] if a.dim() == 3 else 1, a.shape[-2], b.shape[-1], a.shape[-1], operand(a), operand(b),
+                        operand(c), alpha, beta, flags)
+            f = FusedProduct(ctypes.sizeof(FusedProduct), epilogue, None if bias is None else bias.data_ptr(), p)
+            status = table.fused_product(Device(2, a.device.index), stream, ctypes.byref(f))
+            tede.cuda.synchronize(a.device.index)
+            return status
+        F = tede.nn.functional
+        after = [lambda x: x, tede.relu, lambda x: F.gelu(x, approximate="tanh")]
+        tede.manual_seed(0)
+        done = 0
+        forms = ((None, 0, 1, 0, 1), (None, 1, 1, 0, 1), (None, 2, 1, 0, 1), (None, 1, 0.5, 2, 0), (2, 2, 0.5, 2, 1), (2, 0, 1, 0, 0))
+        for dtype, (m, k, n) in itertools.product(CODES, ((2, 4, 6), (1, 4, 6), (4, 1, 6), (4, 20, 1), (1, 1, 1))):
+            if dtype in ("float16", "bfloat16") and 1 in (k, n):                # no algorithm for rows of one half
+                continue
+            index = m % 2
+            close = 1e-2 if dtype in ("float16", "bfloat16") else 1e-5
+            kind = getattr(tede, dtype)
+            for ta, tb, (batch, epilogue, alpha, beta, biased) in itertools.product((0, 1), (0, 1), forms):
+                def make(rows, columns, transposed):
+                    lead = [] if batch is None else [batch]
+                    x = tede.randn(*lead, *((columns, rows + rows % 2 + 2) if transposed else (rows, columns + columns % 2 + 2))).to(kind)
+                    there = x.to(f"cuda:{index}")
+                    cut = lambda x: x[..., :rows].transpose(-1, -2) if transposed else x[..., :columns]
+                    return cut(there), cut(x)
+                (a, ah), (b, bh), (c, ch) = make(m, k, ta), make(k, n, tb), make(m, n, 0)
+                bias = tede.randn(n).to(kind)
+                there = bias.to(f"cuda:{index}") if biased else None
+                if beta == 0:
+                    c.fill_(float("nan"))                                   # which isn't read
+                wanted = after[epilogue](alpha * (ah.double() @ bh.double()) + (beta * ch.double() if beta else 0) + (bias.double() if biased else 0))
+                assert run(dtype, a, b, c, there, epilogue, alpha, beta) == 0, (dtype, a.stride(), b.stride(), c.stride())
+                tede.testing.assert_close(c.cpu().double(), wanted, rtol=close, atol=close * 10)
+                done += 1
+        assert count("epilogues") == done and count("handles") == 2 and count("products") == 0 and count("descriptors") == 0
+        known = count("algorithms")
+        a, b, c, bias = (tede.ones(8, 8, device="cuda") for _ in range(4))
+        flags = (lambda flags: (run("float32", a, b, c, bias, 1, flags=flags), count("compute")))
+        assert flags(0) == (0, 68) and flags(1) == (0, 77) and flags(0) == (0, 68) and count("algorithms") == known + 2        # kept by shape
+        assert run("float32", a[::2, ::2], b[:4], c[:4], bias, 1) == 1          # elements apart in both directions
+        assert run("float32", a, b, c.t(), bias, 1) == 1 and run("float32", a, b, c.t(), None, 1) == 0      # a bias along columns
+        assert run("float32", a[:, :7], b[:7], c, bias, 0) == 1                 # what it has no algorithm for, also the second time
+        assert run("float32", a[:, :7], b[:7], c, bias, 0) == 1 and device_table.error() == ""
+        half = tede.ones(10, 9, device="cuda", dtype=tede.float16)
+        assert run("float16", half[:8, :8], half[:8, :8], half[:8, :8], None, 1) == 1           # rows at odd places
+        assert count("descriptors") == 0
+        for function, words in ((b"cublasLtMatmul", "a product failed"), (b"cublasLtMatmulDescCreate", "a product's description failed"),
+                                (b"cublasLtMatrixLayoutCreate", "a product's description failed")):
+            fake.fake_cuda_fail(function, 0, 13)
+            fails(words + " with cuBLAS's error 13", run("float32", a, b, c, bias, 0))
+        fake.fake_cuda_fail(b"cublasLtMatmulAlgoGetHeuristic", 0, 14)
+        fails("a product's plan failed with cuBLAS's error 14", run("float32", a[:3], b, c[:3], bias, 0))
+        fake.fake_cuda_fail(b"cublasLtMatmul", 0, 15)
+        assert run("float32", a, b, c, bias, 0) == 1
+        fake.fake_cuda_fail(b"cublasLtCreate", 0, 3)
+        stream = table.stream_new(zero, 0)
+        fails("a handle failed with cuBLAS's error 3", run("float32", a, b, c, bias, 0, stream=stream))
+        assert count("descriptors") == 0
+    """)
+
+
+def test_operators_use_products_with_what_follows_them(fake):
+    fake("""
+        F = tede.nn.functional
+        tede.manual_seed(0)
+        x, w, bias, a = tede.randn(3, 5, 4), tede.randn(6, 4), tede.randn(6), tede.randn(5, 4)
+        fused = [lambda x, w, bias, a: F.linear(x, w, bias), lambda x, w, bias, a: tede.addmm(bias, a, w.t()),
+                 lambda x, w, bias, a: tede.addmm(bias[None], a, w.t(), alpha=2), lambda x, w, bias, a: tede.baddbmm(bias, x, w.t().expand(3, 4, 6)),
+                 lambda x, w, bias, a: tede._addmm_activation(bias, a, w.t()), lambda x, w, bias, a: tede._addmm_activation(bias, a, w.t(), alpha=3),
+                 lambda x, w, bias, a: F.linear(x.double(), w.double(), bias.double())]
+        alone = [lambda x, w, bias, a: F.linear(x, w), lambda x, w, bias, a: tede.addmm(bias, a, w.t(), beta=2),
+                 lambda x, w, bias, a: tede.addmm(x[:, :, :2].reshape(5, 6), a, w.t()), lambda x, w, bias, a: F.linear(tede.cat([x, x], 2)[..., :7], tede.cat([w, w], 1)[:, :7], bias)]
+        for number, call in enumerate(fused + alone):
+            before, calls = (count("epilogues"), count("products")), tede._C._library_calls()
+            result = call(*(t.cuda() for t in (x, w, bias, a)))
+            tede.testing.assert_close(result.cpu(), call(x, w, bias, a), msg=lambda m: f"call {number}: {m}")
+            assert (count("epilogues"), count("products")) == (before[0] + (call in fused), before[1] + (call in alone)), number
+            assert tede._C._library_calls() == calls + 1, number
+        operands = [t.cuda() for t in (bias, a, w.t())]
+        before = count("epilogues")
+        gelu = tede._addmm_activation(*operands, use_gelu=True)                 # the one with tanh on cuda, as in PyTorch
+        tede.testing.assert_close(gelu.cpu(), F.gelu(tede.addmm(bias, a, w.t()), approximate="tanh"))
+        assert count("epilogues") == before + 1
+        tede.testing.assert_close(tede._addmm_activation(*operands, use_gelu=True, alpha=2).cpu(), F.gelu(tede.addmm(bias, a, w.t(), alpha=2), approximate="tanh"))
+        for use_gelu in False, True:                    # what is differentiated is made of operators that have gradients
+            leaves = [t.detach().clone().requires_grad_() for t in operands]
+            tede._addmm_activation(*leaves, use_gelu=use_gelu).sum().backward()
+            there = [t.cpu().detach().requires_grad_() for t in operands]
+            y = tede.addmm(*there)
+            (F.gelu(y, approximate="tanh") if use_gelu else y.relu()).sum().backward()
+            for one, other in zip(leaves, there):
+                tede.testing.assert_close(one.grad.cpu(), other.grad)
+            y, t = tede.func.jvp(lambda a: tede._addmm_activation(leaves[0].detach(), a, leaves[2].detach(), use_gelu=use_gelu), (operands[1],), (operands[1],))
+            assert t.abs().sum().item() > 0
+            tede.testing.assert_close(tede.vmap(lambda a: tede._addmm_activation(operands[0], a, operands[2], use_gelu=use_gelu))(tede.stack([operands[1]] * 2))[1], y)
+        with tede.autocast("cuda", dtype=tede.float16), tede.no_grad():
+            assert tede._addmm_activation(*operands).dtype == tede.float16
+    """)
+
+
+def test_without_cublaslt_biases_are_added_by_the_product(fake, tmp_path):
+    if ctypes.util.find_library("cublasLt"):
+        pytest.skip("the loader finds a cuBLASLt")
+    fake(f"""
+        for name in "libcuda.so.1", "libnvrtc.so.12", "libcublas.so.12":
+            os.symlink(fake._name, {str(tmp_path)!r} + "/" + name)
+        os.environ["TEDE_CUDA_PATH"] = {str(tmp_path)!r}
+        x, w, bias = tede.randn(3, 4), tede.randn(5, 4), tede.randn(5)
+        tede.testing.assert_close(tede.nn.functional.linear(x.cuda(), w.cuda(), bias.cuda()).cpu(), tede.nn.functional.linear(x, w, bias))
+        tede.testing.assert_close(tede._addmm_activation(bias.cuda(), x.cuda(), w.cuda().t()).cpu(), tede.addmm(bias, x, w.t()).relu())
+        assert count("epilogues") == 0 and count("products") == 2
+        assert tede._C._library_calls() == 2 and tede._C._library_declined() == 3       # the activation, then its bias
+    """, CUDA_HOME=str(tmp_path))
 
 
 def test_without_cublas_products_are_left_to_the_core(fake, tmp_path):

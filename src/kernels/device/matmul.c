@@ -32,7 +32,8 @@ static int run(product_values *v, td_scalar alpha, td_scalar beta, td_tensor *a,
     }
     if (is_zero(alpha) && (dtype == TD_F32 || dtype == TD_F64))
         v->k = 0;
-    const int status = td_product_by_library(v, td_scalar_double(alpha), td_scalar_double(beta), a, b, out, added);
+    int status = added != TD_NONE && is_one(beta) ? td_product_fused(v, td_scalar_double(alpha), a, b, out, added, TD_EPILOGUE_NONE) : 1;
+    status = status > 0 ? td_product_by_library(v, td_scalar_double(alpha), td_scalar_double(beta), a, b, out, added) : status;
     if (status <= 0)
         return status;
     v->alpha = td_product_number(alpha, dtype), v->beta = td_product_number(beta, dtype);
@@ -90,6 +91,16 @@ int td_on_device_dot(td_tensor *self, td_tensor *tensor, td_tensor *out0)
 int td_on_device_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha, td_tensor *out0)
 {
     return matrices(mat1, mat2, alpha, beta, self, out0);
+}
+td_tensor *td_on_device__addmm_fused(td_tensor *self, td_tensor *mat1, td_tensor *mat2, bool use_gelu)
+{
+    TD_AUTO td_tensor *out = td_tensor_new(2, (int64_t[]){mat1->sizes[0], mat2->sizes[1]}, (td_dtype)mat1->dtype, mat1->device);
+    if (!out)
+        return NULL;
+    product_values v = td_product_of((td_dtype)mat1->dtype, mat1->sizes[0], mat2->sizes[1], mat1->sizes[1]);
+    strides_of(&v, mat1->strides[0], mat1->strides[1], mat2->strides[0], mat2->strides[1]);
+    const int status = td_product_fused(&v, 1, mat1, mat2, out, self, use_gelu ? TD_EPILOGUE_GELU_TANH : TD_EPILOGUE_RELU);
+    return status < 0 ? NULL : status == 0 ? td_tensor_retain(out) : td_op__addmm_fused(self, mat1, mat2, use_gelu);
 }
 int td_on_device_addmv(td_tensor *self, td_tensor *mat, td_tensor *vec, td_scalar beta, td_scalar alpha, td_tensor *out0)
 {

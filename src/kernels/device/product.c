@@ -121,18 +121,32 @@ int td_product_launch(td_product_kind kind, product_values *v, td_tensor *a, td_
     return td_launch(&launch);
 }
 
+/* As libraries take it; false if they don't. */
+static bool call_of(const product_values *v, double alpha, double beta, td_tensor *a, td_tensor *b, td_tensor *c, td_product *p)
+{
+    const int last = PRODUCT_DIMS - 1;
+    *p = (td_product){
+        .size = sizeof *p, .dtype = (td_dtype)c->dtype, .batch = v->batch, .m = v->m, .n = v->n, .k = v->k,
+        .a = {a->data, v->a_batch[last], v->a_row, v->a_column}, .b = {b->data, v->b_batch[last], v->b_row, v->b_column},
+        .c = {c->data, v->c_batch, v->c_row, v->c_column}, .alpha = alpha, .beta = beta, .flags = td_library_flags(),
+    };
+    return td_dtype_is_floating(p->dtype) && v->m && v->n && v->k && v->batch && v->sizes[last] == v->batch;
+}
+
+int td_product_fused(const product_values *v, double alpha, td_tensor *a, td_tensor *b, td_tensor *c, td_tensor *bias, td_epilogue epilogue)
+{
+    td_fused_product f = {.size = sizeof f, .epilogue = epilogue, .bias = bias == TD_NONE ? NULL : bias->data};
+    const bool row = bias == TD_NONE || (bias->dtype == c->dtype && bias->numel == v->n &&
+                                         (v->n == 1 || (bias->sizes[bias->ndim - 1] == v->n && bias->strides[bias->ndim - 1] == 1)));
+    return td_device_of(c->device.type)->fused_product && row && call_of(v, alpha, 0, a, b, c, &f.product) ? td_device_fused_product(c->device, &f) : 1;
+}
+
 int td_product_by_library(const product_values *v, double alpha, double beta, td_tensor *a, td_tensor *b, td_tensor *c, td_tensor *added)
 {
-    const td_device_library *library = td_device_of(c->device.type);
-    const int last = PRODUCT_DIMS - 1;
-    if (!library->product || !td_dtype_is_floating((td_dtype)c->dtype) || !(v->m && v->n && v->k && v->batch) || v->sizes[last] != v->batch)
+    td_product product;
+    if (!td_device_of(c->device.type)->product || !call_of(v, alpha, added == TD_NONE ? 0 : beta, a, b, c, &product))
         return 1;
     if (added != TD_NONE && added != c && td_copy_elements(c, added))
         return -1;
-    const td_product product = {
-        .size = sizeof product, .dtype = (td_dtype)c->dtype, .batch = v->batch, .m = v->m, .n = v->n, .k = v->k,
-        .a = {a->data, v->a_batch[last], v->a_row, v->a_column}, .b = {b->data, v->b_batch[last], v->b_row, v->b_column},
-        .c = {c->data, v->c_batch, v->c_row, v->c_column}, .alpha = alpha, .beta = added == TD_NONE ? 0 : beta, .flags = td_library_flags(),
-    };
     return td_device_product(c->device, &product);
 }

@@ -17,5 +17,7 @@ int64_t td_product_number(td_scalar x, td_dtype dtype);
 int td_product_launch(td_product_kind kind, product_values *v, td_tensor *a, td_tensor *b, td_tensor *c, td_tensor *bias);
 /* The same by the vendor's library: 0; 1 where there is none that takes it; -1.  `added`: broadcast to c, times beta; TD_NONE. */
 int td_product_by_library(const product_values *v, double alpha, double beta, td_tensor *a, td_tensor *b, td_tensor *c, td_tensor *added);
+/* c = epilogue(alpha a b + bias), where the bias is TD_NONE or one row for all of c's, in one call of the library: as td_product_by_library. */
+int td_product_fused(const product_values *v, double alpha, td_tensor *a, td_tensor *b, td_tensor *c, td_tensor *bias, td_epilogue epilogue);
 
 #endif

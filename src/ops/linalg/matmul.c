@@ -7,7 +7,9 @@
 #include <tede/autograd.h>
 #include <inttypes.h>
 #include "autograd/record.h"
+#include "autograd/tangent.h"
 #include "base/names.h"
+#include "base/scalar.h"
 #include "dispatch/outputs.h"
 #include "dispatch/spec.h"
 #include "ops/compose.h"
@@ -467,10 +469,31 @@ static td_tensor *multiply_chain(int n, td_tensor *const *factors)
     return chain(split, n, factors, 0, n - 1);
 }
 
+/* A row is added to a product on a device, and nobody differentiates. */
+static bool is_fusible(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha)
+{
+    bool plain = true;
+    for (int i = 0; i < 3; i++) {
+        td_tensor *x = (td_tensor *[]){self, mat1, mat2}[i];
+        plain = plain && x->dtype == mat1->dtype && x->device.type == mat1->device.type && !td_hides_values(x) && !td_tangent(x) &&
+                !(td_grad_enabled() && td_requires_grad(x));
+    }
+    return plain && mat1->device.type != TD_CPU && mat1->device.type != TD_META && self->ndim == 1 && mat1->ndim == 2 && mat2->ndim == 2 &&
+           mat1->sizes[1] == mat2->sizes[0] && self->sizes[0] == mat2->sizes[1] && td_scalar_equals(beta, td_int(1)) && td_scalar_equals(alpha, td_int(1));
+}
+
 td_tensor *td_op__addmm_activation(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha, bool use_gelu)
 {
+    const bool cuda = mat1->device.type == TD_CUDA;
+    if (is_fusible(self, mat1, mat2, beta, alpha) && (cuda || !use_gelu))
+        return td__addmm_fused(self, mat1, mat2, use_gelu);
     TD_AUTO td_tensor *sum = td_addmm(self, mat1, mat2, beta, alpha);
-    return use_gelu ? td_gelu(sum, "none") : td_relu(sum);
+    return use_gelu ? td_gelu(sum, cuda ? "tanh" : "none") : td_relu(sum);
+}
+td_tensor *td_op__addmm_fused(td_tensor *self, td_tensor *mat1, td_tensor *mat2, bool use_gelu)
+{
+    TD_AUTO td_tensor *sum = td_addmm(self, mat1, mat2, td_int(1), td_int(1));
+    return use_gelu ? td_gelu(sum, "tanh") : td_relu(sum);
 }
 
 td_tensor *td_op_chain_matmul(int64_t n_matrices, td_tensor *const *matrices)

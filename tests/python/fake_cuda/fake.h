@@ -44,7 +44,7 @@ typedef struct operation {
     CUfunction        function;
     unsigned          groups, lanes;
     void             *values[MOST_ARGUMENTS];
-    struct { int ta, tb, type, lda, ldb, ldc, m, n, k, batch; long long sa, sb, sc; double alpha, beta; char *a, *b, *c; } product;
+    struct { int ta, tb, type, lda, ldb, ldc, m, n, k, batch; long long sa, sb, sc; double alpha, beta; char *a, *b, *c, *bias, *room; int epilogue; size_t bytes; } product;
     struct convolution *convolution;
     void            (*work)(void *), *context;
     bool            (*step)(void *);        /* of an exchange with other processes: whether it is over */
@@ -72,7 +72,7 @@ extern _Thread_local CUcontext fake_current;
 
 /* What tests count. */
 enum { MEMORY, HOST, STREAMS, EVENTS, MODULES, LAUNCHES, PRODUCTS, COMPILED, HANDLES, MATH, COMPUTE, CONVOLUTIONS, PLANS, MEASURED, DESCRIPTORS, ALGORITHM,
-       CONVOLUTION_MATH, TRANSFORMS, TRANSFORM_PLANS, FACTORS, COLLECTIVES, COMMUNICATORS, GRAPHS, GRAPH_LAUNCHES, GRAPH_KERNELS, COUNTS };
+       CONVOLUTION_MATH, TRANSFORMS, TRANSFORM_PLANS, FACTORS, COLLECTIVES, COMMUNICATORS, GRAPHS, GRAPH_LAUNCHES, GRAPH_KERNELS, EPILOGUES, ALGORITHMS, COUNTS };
 extern long fake_counts[];
 
 /* What each function of the driver begins with: the lock, and the error that it returns at once. */

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "fake.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static struct { char function[64]; int after, code; } failure;
 long fake_cuda_count(const char *name)
 {
     static const char *const names[] = {"memory", "host", "streams", "events", "modules", "launches", "products", "compiled", "handles", "math", "compute",
-                                        "convolutions", "plans", "measured", "descriptors", "algorithm", "convolution math", "transforms", "transform plans", "factors", "collectives", "communicators", "graphs", "graph launches", "graph kernels"};
+                                        "convolutions", "plans", "measured", "descriptors", "algorithm", "convolution math", "transforms", "transform plans", "factors", "collectives", "communicators", "graphs", "graph launches", "graph kernels", "epilogues", "algorithms"};
     for (int i = 0; i < COUNTS; i++)
         if (!strcmp(names[i], name))
             return fake_counts[i];
@@ -155,8 +156,15 @@ static void multiply(const operation *o)
                            fake_load(o->product.type, o->product.b, g * o->product.sb + (o->product.tb ? j + (long long)l * o->product.ldb : l + (long long)j * o->product.ldb));
                 const long long at = g * o->product.sc + i + (long long)j * o->product.ldc;
                 const double before = o->product.beta == 0 ? 0 : o->product.beta * fake_load(o->product.type, o->product.c, at);
-                fake_store(o->product.type, o->product.c, at, o->product.alpha * sum + before);
+                double x = o->product.alpha * sum + before + (o->product.bias ? fake_load(o->product.type, o->product.bias, i) : 0);
+                if (o->product.epilogue == 2)
+                    x = x < 0 ? 0 : x;                                  /* NaN stays */
+                else if (o->product.epilogue == 32)
+                    x = 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+                fake_store(o->product.type, o->product.c, at, x);
             }
+    if (o->product.room)
+        memset(o->product.room, 0xEE, o->product.bytes);
 }
 
 void fake_drop_event(CUevent event)
