@@ -26,6 +26,10 @@ capturable: keep the count of steps on the parameters' device, which recording a
 optimizer: whose `lr` is set, one in each group; what it is now becomes "initial_lr".
 last_epoch: the number of the last step; -1 starts. To go on at another, the groups must hold "initial_lr":
     load the optimizer's state first, or give it.""",
+    "window": """\
+sym: a symmetric window, for filters; False is one period of a periodic one, for spectra.
+dtype: float32 or float64; ValueError for others.
+layout, device, requires_grad: of the result.""",
     "validate_args": """\
 validate_args: whether parameters and values are checked against `arg_constraints` and `support`, with a ValueError;
     None is the class's default: yes, unless Python runs with -O.""",

@@ -37,7 +37,13 @@ def _remove_safe_globals(safe_globals):
 
 
 class _safe_globals:
-    """Within it these globals are safe."""
+    """Within it, classes and functions of the list may be used by `load` with weights_only=True.
+
+    >>> class Config: pass
+    >>> with tede.serialization.safe_globals([Config]):
+    ...     Config in tede.serialization.get_safe_globals()
+    True
+    """
 
     def __init__(self, safe_globals):
         self.safe_globals = safe_globals

@@ -28,7 +28,11 @@ def _older(device_type, name):
 
 
 def is_autocast_available(device_type):
-    """Whether the device's kind knows autocast."""
+    """Whether autocast is there for a kind of device.
+
+    >>> tede.amp.is_autocast_available("cpu")
+    True
+    """
     if not isinstance(device_type, str):
         raise TypeError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     _C.device(device_type)
@@ -96,7 +100,21 @@ def _apply(device_type, enabled, dtype):
 
 
 class autocast:
-    """autocast("cpu", dtype=bfloat16): within it, and in functions that it decorates, products compute in `dtype`."""
+    """Within it, and in functions that it decorates, products, convolutions and attention compute in a half type, and
+    what would lose digits (sums, norms, losses) in float32; operands are cast on the way, parameters stay as they are.
+
+        device_type: "cpu" or "cuda".
+        dtype: bfloat16 or float16; else the device's default, bfloat16 on the CPU.
+        enabled: False switches it off within.
+        cache_enabled: keep the cast parameters for the length of the block.
+
+    Put forward and loss in it, `backward` outside.
+
+    >>> layer = nn.Linear(3, 2)
+    >>> with tede.autocast("cpu", dtype=tede.bfloat16):
+    ...     layer(tede.ones(1, 3)).dtype
+    tede.bfloat16
+    """
 
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         if not isinstance(device_type, str):
@@ -163,7 +181,20 @@ def _cast(value, device_type, dtype):
 
 
 def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
-    """For the forward of an autograd.Function: run it as autocast finds it, or with all inputs cast."""
+    """A decorator of an `autograd.Function`'s forward: it runs as autocast finds it, or, where `cast_inputs` is a
+    dtype, with all floating point inputs cast to that and autocast off.
+
+        device_type: "cpu", "cuda", ...
+
+    >>> class Square(tede.autograd.Function):
+    ...     @staticmethod
+    ...     @tede.amp.custom_fwd(device_type="cpu", cast_inputs=tede.float32)
+    ...     def forward(ctx, x):
+    ...         return x * x
+    >>> with tede.autocast("cpu"):
+    ...     Square.apply(tede.ones(1, dtype=tede.bfloat16)).dtype
+    tede.float32
+    """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
@@ -183,7 +214,23 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
 
 
 def custom_bwd(bwd=None, *, device_type):
-    """For the backward: run it in the state that custom_fwd met."""
+    """A decorator of an `autograd.Function`'s backward: it runs in the state of autocast that `custom_fwd` met.
+
+        device_type: "cpu", "cuda", ...
+
+    >>> class Square(tede.autograd.Function):
+    ...     @staticmethod
+    ...     @tede.amp.custom_fwd(device_type="cpu")
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     @tede.amp.custom_bwd(device_type="cpu")
+    ...     def backward(ctx, grad):
+    ...         return 2 * ctx.saved_tensors[0] * grad
+    >>> Square.apply(tede.tensor(3.0))
+    tensor(9.)
+    """
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 
@@ -231,9 +278,24 @@ def _amp_update_scale_(self, growth_tracker, found_inf, scale_growth_factor, sca
 
 
 class GradScaler:
-    """Scales a loss so that small gradients survive in half types; skips steps whose gradients aren't finite.
+    """Multiplies a loss so that small gradients survive in float16, and divides them again before the step; skips steps
+    whose gradients aren't finite, with a smaller factor afterwards. bfloat16 needs none.
+
+        device: "cuda", "cpu", ...; without CUDA, "cuda" warns, and everything is passed on unchanged.
+        init_scale: the first factor.
+        growth_factor, growth_interval: how it grows, after so many steps without an infinity.
+        backoff_factor: how it shrinks after one.
+        enabled: False passes everything on unchanged.
 
     The methods with a leading underscore are those that PyTorch's subclasses of it replace.
+
+    >>> w = tede.ones(1, requires_grad=True)
+    >>> optimizer, scaler = tede.optim.SGD([w], lr=0.1), tede.amp.GradScaler("cpu")
+    >>> scaler.scale((3 * w).sum()).backward()
+    >>> scaler.step(optimizer)
+    >>> scaler.update()
+    >>> w.detach()
+    tensor([0.7000])
     """
 
     def __init__(self, device="cuda", init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000,
@@ -397,38 +459,48 @@ class GradScaler:
         return self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker.item()
 
     def get_scale(self):
+        """The factor, a number."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self):
+        """By what the factor grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor):
+        """Set by what the factor grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self):
+        """By what the factor shrinks."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor):
+        """Set by what the factor shrinks."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self):
+        """After how many steps the factor grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval):
+        """Set after how many steps the factor grows."""
         self._growth_interval = new_interval
 
     def is_enabled(self):
+        """Whether it does anything."""
         return self._enabled
 
     def state_dict(self):
+        """The factor and its settings, for a checkpoint; empty if it isn't enabled."""
         if not self._enabled:
             return {}
         return {"scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
                 "growth_interval": self._growth_interval, "_growth_tracker": self._get_growth_tracker()}
 
     def load_state_dict(self, state_dict):
+        """Take what `state_dict` gave. A RuntimeError if that is empty and this one is enabled."""
         if not self._enabled:
             return
         if not state_dict:

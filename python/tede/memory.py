@@ -22,13 +22,22 @@ Block.__doc__ = """A block that lives: its bytes, the operator that took it ("" 
 
 
 def stats():
-    """The allocator's counters, all in bytes but for the last four: allocated, peak, reserved (from the system), kept (free,
-    for the next ones), live_blocks, allocations, failures, limit (bytes; 0: none)."""
+    """The allocator's counters, all in bytes but for the last four: allocated, peak, reserved (from the system), kept
+    (free, for the next ones), live_blocks, allocations, failures, limit (bytes; 0: none).
+
+    >>> before = tede.memory.stats()["allocated"]
+    >>> x = tede.zeros(1000)
+    >>> tede.memory.stats()["allocated"] - before >= 4000
+    True
+    """
     return _C.memory_stats()
 
 
 def reset_peak():
-    """Let `stats()["peak"]` begin anew from what is allocated now."""
+    """Let ``stats()["peak"]`` begin anew from what is allocated now.
+
+    >>> tede.memory.reset_peak()
+    """
     _C.reset_peak_memory_stats()
 
 
@@ -113,7 +122,12 @@ class track:
 
 
 class check_leaks:
-    """A context for tests: an AssertionError at its end if memory taken inside lives on, with what and where it is from."""
+    """A context for tests: an AssertionError at its end if more than `allowed` bytes taken inside live on, with what
+    and where it is from.
+
+    >>> with tede.memory.check_leaks():
+    ...     _ = tede.zeros(100).sum().item()
+    """
 
     def __init__(self, allowed=0):
         self.allowed, self._track = allowed, track()

@@ -10,7 +10,16 @@ from tede import _C
 
 
 def load(file):
-    """The tensor of the .npy file of that path, or a dict of the tensors of a .npz archive."""
+    """The tensor of the .npy file of that path, or a dict of the tensors of a .npz archive. NumPy isn't needed.
+
+        file: a path.
+
+    >>> import numpy
+    >>> import tede.npy
+    >>> numpy.save("x.npy", numpy.arange(3))
+    >>> tede.npy.load("x.npy")
+    tensor([0, 1, 2])
+    """
     with open(file, "rb") as opened:
         is_archive = opened.read(2) == b"PK"
     return _C._npz_load(file) if is_archive else _C._npy_load(file)

@@ -19,19 +19,39 @@ SafetensorError = ValueError            # what a malformed file raises
 
 
 def save_file(tensors, filename, metadata=None):
-    """Write a dict of tensors, and a dict of strings, to `filename`."""
+    """Write a dict of tensors, and a dict of strings, to `filename`: the format that model hubs use, in which nothing
+    can run.
+
+    >>> tede.safetensors.save_file({"weight": tede.ones(2)}, "model.safetensors")
+    >>> tede.safetensors.load_file("model.safetensors")
+    {'weight': tensor([1., 1.])}
+    """
     here = {name: x.cpu() if isinstance(x, _C.Tensor) and x.device.type not in ("cpu", "meta") else x for name, x in dict(tensors).items()}
     _C._safetensors_save(filename, here, metadata)
 
 
 def load_file(filename, device="cpu", *, backend="mmap", read_only=False):
-    """All tensors of a file, as a dict in the order of their bytes."""
+    """All tensors of a file, as a dict in the order of their bytes. The file is mapped: nothing is read before it is
+    used.
+
+        device: where they go.
+        backend: "mmap", or "pread" for memory of their own (ValueError for others).
+        read_only: writing to them is an error; without, what is written stays in this process.
+
+    >>> tede.safetensors.save_file({"weight": tede.ones(2)}, "model.safetensors")
+    >>> tede.safetensors.load_file("model.safetensors")["weight"]
+    tensor([1., 1.])
+    """
     with safe_open(filename, framework="pt", device=device, backend=backend, read_only=read_only) as file:
         return file.get_tensors()
 
 
 def save(tensors, metadata=None):
-    """The bytes of a file with these tensors."""
+    """The bytes of a file with these tensors, and `metadata`, a dict of strings.
+
+    >>> len(tede.safetensors.save({"weight": tede.ones(2)})) > 8
+    True
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "tensors")
         save_file(tensors, path, metadata)
@@ -40,13 +60,24 @@ def save(tensors, metadata=None):
 
 
 def load(data):
-    """All tensors of a file's bytes."""
+    """All tensors of a file's bytes, as a dict.
+
+    >>> tede.safetensors.load(tede.safetensors.save({"weight": tede.ones(2)}))
+    {'weight': tensor([1., 1.])}
+    """
     file = _C._safetensors_parse(data)
     return {name: file.get(name) for name in file.names()}
 
 
 def save_model(model, filename, metadata=None, force_contiguous=True):
-    """Write a module's state. Parameters that share all their memory are written once; the metadata says under what name."""
+    """Write a module's state. Parameters that share all their memory are written once; the metadata says under what
+    name.
+
+        metadata: a dict of strings.
+        force_contiguous: copy those that have gaps, instead of refusing (ValueError).
+
+    >>> tede.safetensors.save_model(nn.Linear(3, 2), "model.safetensors")
+    """
     metadata, kept, tensors = dict(metadata or {}), {}, {}
     for name, tensor in sorted(model.state_dict().items()):
         place = (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()))
@@ -59,7 +90,15 @@ def save_model(model, filename, metadata=None, force_contiguous=True):
 
 
 def load_model(model, filename, strict=True, device="cpu"):
-    """Load a module's state from a file of `save_model`; gives the names that are missing and those left over."""
+    """Load a module's state from a file of `save_model`; gives (missing names, those left over).
+
+        strict: a RuntimeError if there are any.
+        device: where the file's tensors go first.
+
+    >>> tede.safetensors.save_model(nn.Linear(3, 2), "model.safetensors")
+    >>> tede.safetensors.load_model(nn.Linear(3, 2), "model.safetensors")
+    ([], [])
+    """
     with safe_open(filename, device=device) as file:
         tensors, metadata = file.get_tensors(), file.metadata() or {}
     wanted = model.state_dict()
@@ -79,8 +118,18 @@ def load_model(model, filename, strict=True, device="cpu"):
 
 
 class safe_open:
-    """A file whose tensors are taken one by one. `framework`: "pt" for tensors, "np" for NumPy arrays over them. With
-    `read_only`, writing to them is an error; without, what is written stays in this process."""
+    """A file whose tensors are taken one by one: `keys()`, `get_tensor(name)`, `get_slice(name)[...]`, `metadata()`; a
+    context manager.
+
+        framework: "pt" for tensors, "np" for NumPy arrays over them.
+        device, backend: as for `load_file`.
+        read_only: writing to them is an error; without, what is written stays in this process.
+
+    >>> tede.safetensors.save_file({"weight": tede.ones(2)}, "model.safetensors")
+    >>> with tede.safetensors.safe_open("model.safetensors") as file:
+    ...     file.get_tensor("weight")
+    tensor([1., 1.])
+    """
 
     def __init__(self, filename, framework="pt", device="cpu", *, backend="mmap", read_only=False):
         if framework not in ("pt", "torch", "pytorch", "tede", "np", "numpy"):

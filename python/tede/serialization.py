@@ -36,38 +36,71 @@ _DOCS = ("\n\nCheck the documentation of torch.load to learn more about types ac
 
 
 class LoadEndianness(enum.Enum):
+    """The byte order of a file that doesn't say its own.
+
+    >>> tede.serialization.LoadEndianness.LITTLE
+    <LoadEndianness.LITTLE: 2>
+    """
+
     NATIVE = 1
     LITTLE = 2
     BIG = 3
 
 
 def get_default_load_endianness():
-    """The byte order of files that don't say theirs; None: little."""
+    """The byte order of files that don't say theirs; None: little.
+
+    >>> tede.serialization.get_default_load_endianness()
+    """
     return config.load.endianness
 
 
 def set_default_load_endianness(endianness):
+    """Set the byte order of files that don't say theirs: a `LoadEndianness`, or None (TypeError).
+
+    >>> tede.serialization.set_default_load_endianness(None)
+    """
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
     config.load.endianness = endianness
 
 
 def get_crc32_options():
+    """Whether `save` computes check sums.
+
+    >>> tede.serialization.get_crc32_options()
+    True
+    """
     return config.save.compute_crc32
 
 
 def set_crc32_options(compute_crc32):
-    """Whether `save` computes check sums of records; without them other programs refuse to unpack the archive."""
+    """Whether `save` computes check sums of records; without them it is faster, and other programs refuse to unpack the
+    archive.
+
+    >>> tede.serialization.set_crc32_options(True)
+    """
     config.save.compute_crc32 = compute_crc32
 
 
 def get_default_mmap_options():
-    """mmap.MAP_PRIVATE or mmap.MAP_SHARED: how load(mmap=True) maps."""
+    """mmap.MAP_PRIVATE or mmap.MAP_SHARED: how `load(mmap=True)` maps files.
+
+    >>> import mmap
+    >>> tede.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
+    True
+    """
     return config.load.mmap_flags
 
 
 class set_default_mmap_options:
-    """Set how load(mmap=True) maps files; within a `with`, for its duration."""
+    """Set how `load(mmap=True)` maps files, mmap.MAP_PRIVATE or mmap.MAP_SHARED (ValueError); within a `with`, for its
+    duration.
+
+    >>> import mmap
+    >>> with tede.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+    ...     pass
+    """
 
     def __init__(self, flags):
         import mmap
@@ -84,20 +117,44 @@ class set_default_mmap_options:
 
 
 def add_safe_globals(safe_globals):  # noqa: F811
-    """Classes and functions, or (it, name) tuples, that weights_only loading may use."""
+    """Name classes and functions, or (it, name) tuples, that `load` may use with weights_only=True, from now on. What
+    they do when they are made from a file is then trusted.
+
+    >>> class Config: pass
+    >>> tede.serialization.add_safe_globals([Config])
+    >>> Config in tede.serialization.get_safe_globals()
+    True
+    >>> tede.serialization.clear_safe_globals()
+    """
     _weights_only_unpickler._add_safe_globals(safe_globals)
 
 
 def get_safe_globals():
+    """What `add_safe_globals` has named.
+
+    >>> tede.serialization.get_safe_globals()
+    []
+    """
     return _weights_only_unpickler._get_safe_globals()
 
 
 def clear_safe_globals():
+    """Forget what `add_safe_globals` has named.
+
+    >>> tede.serialization.clear_safe_globals()
+    """
     _weights_only_unpickler._clear_safe_globals()
 
 
 def get_unsafe_globals_in_checkpoint(f):
-    """The names in a checkpoint that weights_only loading would refuse."""
+    """The names in a checkpoint that `load` would refuse with weights_only=True: look before you trust it.
+
+        f: a path or a file object of the zip format (ValueError).
+
+    >>> tede.save({"weight": tede.zeros(2)}, "weights.pt")
+    >>> tede.serialization.get_unsafe_globals_in_checkpoint("weights.pt")
+    []
+    """
     with _opened(f, "rb") as file:
         if not _is_zipfile(file):
             raise ValueError("Expected input to be a checkpoint returned by torch.save")
@@ -109,7 +166,13 @@ def get_unsafe_globals_in_checkpoint(f):
 
 
 class skip_data:
-    """Within it, save() leaves room for storages without writing them. materialize_fake_tensors: fake tensors are saved as those that they stand for."""
+    """Within it, `save` leaves room for storages without writing them.
+
+        materialize_fake_tensors: fake tensors are saved as those that they stand for.
+
+    >>> with tede.serialization.skip_data():
+    ...     tede.save({"weight": tede.zeros(2)}, "room.pt")
+    """
     active = materializes = False
 
     def __init__(self, materialize_fake_tensors=False):
@@ -137,7 +200,13 @@ _package = []           # (priority, tagger, deserializer)
 
 
 def register_package(priority, tagger, deserializer):
-    """tagger(storage) gives a location's name or None; deserializer(storage, location) a storage there or None."""
+    """Teach `save` and `load` a location: ``tagger(storage)`` gives its name or None, ``deserializer(storage,
+    location)`` a storage there or None.
+
+        priority: those with the lowest are asked first.
+
+    >>> tede.serialization.register_package(100, lambda storage: None, lambda storage, location: None)
+    """
     _package.append((priority, tagger, deserializer))
     _package.sort(key=lambda entry: entry[0])
 
@@ -168,6 +237,11 @@ register_package(30, lambda storage: "meta" if storage.device.type == "meta" els
 
 
 def location_tag(storage):
+    """The name of where a storage is: "cpu", "cuda:0", ...
+
+    >>> tede.serialization.location_tag(tede.zeros(1).untyped_storage())
+    'cpu'
+    """
     for _, tagger, _ in _package:
         location = tagger(storage)
         if location:
@@ -176,7 +250,11 @@ def location_tag(storage):
 
 
 def default_restore_location(storage, location):
-    """The storage, moved to where its location says."""
+    """The storage, moved to where `location` says; a RuntimeError if nobody knows that.
+
+    >>> tede.serialization.default_restore_location(tede.zeros(1).untyped_storage(), "cpu").device
+    device(type='cpu')
+    """
     if isinstance(location, bytes):
         location = location.decode("ascii")
     for _, _, deserializer in _package:
@@ -207,6 +285,11 @@ def _restorer(map_location):
 
 
 def normalize_storage_type(storage_type):
+    """The class of this package for a class of storages.
+
+    >>> tede.serialization.normalize_storage_type(tede.FloatStorage).__name__
+    'FloatStorage'
+    """
     return storage_type
 
 
@@ -329,7 +412,15 @@ def _is_zipfile(f):
 
 
 def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True):
-    """Whether a module's `__version__` is at least this one, whose fields say what kind each of the version's is."""
+    """Whether ``module.__version__`` is at least `req_version_tuple`, whose fields say what kind each of the version's
+    is.
+
+        error_if_malformed: a RuntimeError for versions that can't be read, else a warning.
+
+    >>> import types
+    >>> tede.serialization.check_module_version_greater_or_equal(types.SimpleNamespace(__version__="1.2"), (1, 0))
+    True
+    """
     import warnings
     try:
         fields = module.__version__.split(".")
@@ -435,7 +526,18 @@ class _Storages:
 
 def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True,
          _disable_byteorder_record=False):
-    """Write an object, its tensors as raw bytes beside the pickle, to a path or a file object."""
+    """Write an object to a file: its tensors as raw bytes, a storage once, however many look at it, beside a pickle of
+    the rest. PyTorch reads it, and this reads PyTorch's.
+
+        obj: anything that pickles; for models `state_dict()`, which doesn't depend on where the code lies.
+        f: a path, or a file object that can be written.
+        pickle_module, pickle_protocol: how the rest is written.
+
+    >>> model = nn.Linear(3, 2)
+    >>> tede.save(model.state_dict(), "model.pt")
+    >>> model.load_state_dict(tede.load("model.pt"))
+    <All keys matched successfully>
+    """
     if _is_path(f):
         with _replaced(f) as file:
             if _use_new_zipfile_serialization:
@@ -548,7 +650,20 @@ def _decide(weights_only, pickle_module):
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
-    """Read what save() or PyTorch's save() wrote. Only data is read, unless weights_only=False trusts the file."""
+    """Read what `save` or PyTorch's `save` wrote, of any version.
+
+        f: a path, or a file object that can seek.
+        map_location: where tensors go: a device, {location: location}, or a function of (storage, location).
+        pickle_module: how the rest is read, with weights_only=False.
+        weights_only: True, the default, reads tensors and plain containers, and refuses (UnpicklingError) what would
+            run code; `add_safe_globals` names more. False runs whatever the file says: only for files that you trust.
+        mmap: map the file instead of reading it; tensors are read when they are used.
+        pickle_load_args: for the unpickler: encoding.
+
+    >>> tede.save([tede.ones(2), {"epoch": 3}], "state.pt")
+    >>> tede.load("state.pt")
+    [tensor([1., 1.]), {'epoch': 3}]
+    """
     weights_only = _decide(weights_only, pickle_module)
     mmap = config.load.mmap if mmap is None else mmap
     if weights_only:

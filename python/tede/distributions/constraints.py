@@ -65,7 +65,17 @@ def is_dependent(constraint):
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint, and a dependent constraint when it is read from the class."""
+    """A property whose value is a constraint, and a dependent constraint when it is read from the class: for `support`s
+    that depend on parameters.
+
+    >>> from tede.distributions import constraints
+    >>> class Below(tede.distributions.Uniform):
+    ...     @constraints.dependent_property(is_discrete=False, event_dim=0)
+    ...     def support(self):
+    ...         return constraints.less_than(self.high)
+    >>> constraints.is_dependent(Below.support)
+    True
+    """
 
     def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         property.__init__(self, fn)
@@ -93,7 +103,12 @@ class _Wrapping(Constraint):
 
 
 class _IndependentConstraint(_Wrapping):
-    """The last dimensions together are one event."""
+    """The last dimensions of another constraint together are one event.
+
+    >>> from tede.distributions import constraints
+    >>> constraints.independent(constraints.real, 1).check(tede.zeros(2, 3))
+    tensor([True, True])
+    """
 
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
         super().__init__(base_constraint)
@@ -117,7 +132,13 @@ class _IndependentConstraint(_Wrapping):
 
 
 class MixtureSameFamilyConstraint(_Wrapping):
-    """Within the support of every component."""
+    """Within the support of every component of a mixture.
+
+    >>> from tede.distributions import Categorical, MixtureSameFamily, Uniform
+    >>> mixture = MixtureSameFamily(Categorical(tede.ones(2)), Uniform(tede.zeros(2), tede.tensor([1.0, 2.0])))
+    >>> mixture.support.check(tede.tensor(0.5))
+    tensor(True)
+    """
 
     def check(self, value):
         result = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
@@ -170,31 +191,73 @@ class _Real(Constraint):
 
 
 class _GreaterThan(_Above):
+    """Numbers above `lower_bound`.
+
+    >>> from tede.distributions import constraints
+    >>> constraints.greater_than(1).check(tede.tensor([0.5, 2]))
+    tensor([False,  True])
+    """
+
     def check(self, value):
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_Above):
+    """Numbers from `lower_bound` on.
+
+    >>> from tede.distributions import constraints
+    >>> constraints.greater_than_eq(1).check(tede.tensor([0.5, 1]))
+    tensor([False,  True])
+    """
+
     def check(self, value):
         return self.lower_bound <= value
 
 
 class _LessThan(_Below):
+    """Numbers below `upper_bound`.
+
+    >>> from tede.distributions import constraints
+    >>> constraints.less_than(1).check(tede.tensor([0.5, 2]))
+    tensor([ True, False])
+    """
+
     def check(self, value):
         return value < self.upper_bound
 
 
 class _Interval(_Between):
+    """Numbers from `lower_bound` to `upper_bound`.
+
+    >>> from tede.distributions import constraints
+    >>> constraints.interval(0, 1).check(tede.tensor([0.5, 2]))
+    tensor([ True, False])
+    """
+
     def check(self, value):
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_Between):
+    """Numbers from `lower_bound` on, below `upper_bound`.
+
+    >>> from tede.distributions import constraints
+    >>> constraints.half_open_interval(0, 1).check(tede.tensor([0.5, 1]))
+    tensor([ True, False])
+    """
+
     def check(self, value):
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
 class _IntegerInterval(_Interval):
+    """Whole numbers from `lower_bound` to `upper_bound`.
+
+    >>> from tede.distributions import constraints
+    >>> constraints.integer_interval(0, 3).check(tede.tensor([0.5, 1]))
+    tensor([False,  True])
+    """
+
     is_discrete = True
 
     def check(self, value):
@@ -223,6 +286,13 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(_Below):
+    """Counts from 0 whose sum is `upper_bound`.
+
+    >>> from tede.distributions import constraints
+    >>> constraints.multinomial(3).check(tede.tensor([1, 2]))
+    tensor(True)
+    """
+
     is_discrete, event_dim, _shown = True, 1, ()
 
     def check(self, x):
@@ -291,6 +361,13 @@ class _Several(Constraint):
 
 
 class _Cat(_Several):
+    """Several regions, one for each part of a dimension; `lengths` says how long these are.
+
+    >>> from tede.distributions import constraints
+    >>> constraints.cat([constraints.positive, constraints.real], 0).check(tede.tensor([-1.0, -1.0]))
+    tensor([False,  True])
+    """
+
     def __init__(self, cseq, dim=0, lengths=None):
         super().__init__(cseq, dim)
         self.lengths = list(lengths) if lengths is not None else [1] * len(self.cseq)
@@ -307,6 +384,13 @@ class _Cat(_Several):
 
 
 class _Stack(_Several):
+    """Several regions, one for each slice along a dimension.
+
+    >>> from tede.distributions import constraints
+    >>> constraints.stack([constraints.positive, constraints.real], 0).check(tede.tensor([-1.0, -1.0]))
+    tensor([False,  True])
+    """
+
     @property
     def event_dim(self):
         dim = max(c.event_dim for c in self.cseq)

@@ -198,6 +198,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self):
+        """The constraint that x meets."""
         if not self.parts:
             return constraints.real
         event_dim = self.parts[-1].codomain.event_dim
@@ -207,6 +208,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self):
+        """The constraint that y meets."""
         if not self.parts:
             return constraints.real
         event_dim = self.parts[0].domain.event_dim
@@ -286,10 +288,12 @@ class IndependentTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self):
+        """The constraint that x meets."""
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self):
+        """The constraint that y meets."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
@@ -351,10 +355,12 @@ class ReshapeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self):
+        """The constraint that x meets."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
     def codomain(self):
+        """The constraint that y meets."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _call(self, x):
@@ -521,10 +527,12 @@ class AffineTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self):
+        """The constraint that x meets."""
         return _widened(constraints.real, self.event_dim)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self):
+        """The constraint that y meets."""
         return _widened(constraints.real, self.event_dim)
 
     @property
@@ -764,10 +772,12 @@ class CatTransform(_Several):
 
     @constraints.dependent_property
     def domain(self):
+        """The constraint that x meets."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
     def codomain(self):
+        """The constraint that y meets."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
@@ -798,10 +808,12 @@ class StackTransform(_Several):
 
     @constraints.dependent_property
     def domain(self):
+        """The constraint that x meets."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
     def codomain(self):
+        """The constraint that y meets."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
 
@@ -822,6 +834,7 @@ class CumulativeDistributionTransform(Transform):
 
     @property
     def domain(self):
+        """The constraint that x meets."""
         return self.distribution.support
 
     def _call(self, x):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from math import pi, sqrt
 
 import tede
+from .._docs import completed
 
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
            "hann", "kaiser", "nuttall"]
@@ -38,8 +39,18 @@ class _Window:
         return tede.linspace(start=start, end=start + (self.M - 1) * step, steps=self.M, **self.options)
 
 
+@completed
 def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=tede.strided, device=None, requires_grad=False):
-    """``exp(-|n - center| / tau)``."""
+    """``exp(-|n - center| / tau)``.
+
+        M: how many points, n = 0 to M - 1.
+        center: else the middle; not for symmetric windows.
+        tau: how slowly it falls, above 0.
+        <window>
+
+    >>> tede.signal.windows.exponential(5)
+    tensor([0.1353, 0.3679, 1.0000, 0.3679, 0.1353])
+    """
     window = _Window("exponential", M, dtype, layout, device, requires_grad)
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
@@ -52,8 +63,16 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=tede.st
     return tede.exp(-tede.abs(window.points(-center / tau, 1 / tau)))
 
 
+@completed
 def cosine(M, *, sym=True, dtype=None, layout=tede.strided, device=None, requires_grad=False):
-    """Half a period of a sine: ``sin(pi (n + 1/2) / M)``."""
+    """Half a period of a sine: ``sin(pi * (n + 1/2) / M)``.
+
+        M: how many points, n = 0 to M - 1.
+        <window>
+
+    >>> tede.signal.windows.cosine(5)
+    tensor([0.3090, 0.8090, 1.0000, 0.8090, 0.3090])
+    """
     window = _Window("cosine", M, dtype, layout, device, requires_grad)
     if (trivial := window.trivial()) is not None:
         return trivial
@@ -61,8 +80,17 @@ def cosine(M, *, sym=True, dtype=None, layout=tede.strided, device=None, require
     return tede.sin(window.points(0.5 * step, step))
 
 
+@completed
 def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=tede.strided, device=None, requires_grad=False):
-    """``exp(-n^2 / (2 std^2))``, n counted from the middle."""
+    """``exp(-n**2 / (2 * std**2))``, n counted from the middle.
+
+        M: how many points, n = 0 to M - 1.
+        std: above 0.
+        <window>
+
+    >>> tede.signal.windows.gaussian(5)
+    tensor([0.1353, 0.6065, 1.0000, 0.6065, 0.1353])
+    """
     window = _Window("gaussian", M, dtype, layout, device, requires_grad)
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
@@ -72,8 +100,18 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=tede.strided, device=No
     return tede.exp(-window.points(-(M if not sym and M > 1 else M - 1) / 2.0 * step, step) ** 2)
 
 
+@completed
 def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=tede.strided, device=None, requires_grad=False):
-    """``i0(beta sqrt(1 - t^2)) / i0(beta)``, t from -1 to 1."""
+    """``i0(beta * sqrt(1 - t**2)) / i0(beta)``, t from -1 to 1 (Kaiser, 1974, "Nonrecursive digital filter design using
+    the I0-sinh window function").
+
+        M: how many points, n = 0 to M - 1.
+        beta: how narrow it is, from 0.
+        <window>
+
+    >>> tede.signal.windows.kaiser(5)
+    tensor([5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01, 5.2773e-05])
+    """
     window = _Window("kaiser", M, dtype, layout, device, requires_grad)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
@@ -86,16 +124,33 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=tede.strided, device=No
     return tede.i0(tede.sqrt(beta * beta - t ** 2)) / tede.i0(beta)
 
 
+@completed
 def bartlett(M, *, sym=True, dtype=None, layout=tede.strided, device=None, requires_grad=False):
-    """A triangle."""
+    """A triangle: ``1 - |2 * n / (M - 1) - 1|``, zero at the ends.
+
+        M: how many points, n = 0 to M - 1.
+        <window>
+
+    >>> tede.signal.windows.bartlett(5)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     window = _Window("bartlett", M, dtype, layout, device, requires_grad)
     if (trivial := window.trivial(ones=True)) is not None:
         return trivial
     return 1 - tede.abs(window.points(-1, 2 / (M if not sym else M - 1)))
 
 
+@completed
 def general_cosine(M, *, a, sym=True, dtype=None, layout=tede.strided, device=None, requires_grad=False):
-    """A sum of cosines with the weights `a`, whose signs alternate."""
+    """A sum of cosines: ``sum over i of (-1)**i * a[i] * cos(2 * pi * i * n / (M - 1))``.
+
+        M: how many points, n = 0 to M - 1.
+        a: the weights.
+        <window>
+
+    >>> tede.signal.windows.general_cosine(5, a=[0.5, 0.5])
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     window = _Window("general_cosine", M, dtype, layout, device, requires_grad)
     if (trivial := window.trivial(ones=True)) is not None:
         return trivial
@@ -109,8 +164,17 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=tede.strided, device=No
     return (weights.unsqueeze(-1) * tede.cos(orders.unsqueeze(-1) * angles)).sum(0)
 
 
+@completed
 def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=tede.strided, device=None, requires_grad=False):
-    """A raised cosine: ``alpha - (1 - alpha) cos(2 pi n / (M - 1))``."""
+    """A raised cosine: ``alpha - (1 - alpha) * cos(2 * pi * n / (M - 1))``.
+
+        M: how many points, n = 0 to M - 1.
+        alpha: the height of its middle line.
+        <window>
+
+    >>> tede.signal.windows.general_hamming(5)
+    tensor([0.0800, 0.5400, 1.0000, 0.5400, 0.0800])
+    """
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
                           requires_grad=requires_grad)
 

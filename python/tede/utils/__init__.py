@@ -34,10 +34,17 @@ def _refuse_swapped(gradients):
 
 
 def swap_tensors(t1, t2):
-    """Let two tensors change places: classes, attributes, data, history and gradients; whoever holds one holds the other now.
+    """Let two tensors change places: classes, attributes, data, history and gradients; whoever holds one holds the
+    other now.
 
-    Not for tensors with weak references, since those can't follow. A backward pass over a graph made before the swap is an error
-    where it ends at one of the two."""
+    Not for tensors with weak references (RuntimeError), since those can't follow. A backward pass over a graph made
+    before fills the tensor that took the place.
+
+    >>> a, b = tede.zeros(1), tede.ones(2)
+    >>> tede.utils.swap_tensors(a, b)
+    >>> a, b
+    (tensor([1., 1.]), tensor([0.]))
+    """
     import copyreg
     import weakref
 
@@ -65,7 +72,13 @@ def swap_tensors(t1, t2):
 
 
 def set_module(obj, mod):
-    """Let an object say that it comes from a module."""
+    """Let a function or class say that it comes from the module of that name: ``obj.__module__ = mod``.
+
+    >>> def f(): pass
+    >>> tede.utils.set_module(f, "my.module")
+    >>> f.__module__
+    'my.module'
+    """
     if not isinstance(mod, str):
         raise TypeError("The mod argument should be a string")
     obj.__module__ = mod

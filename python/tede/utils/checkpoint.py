@@ -29,25 +29,41 @@ class CheckpointError(RuntimeError):
 
 
 class DefaultDeviceType:
-    """The device type of a checkpoint without tensors on a device."""
+    """The kind of device of a checkpoint without tensors on a device: "cuda" unless it is set.
+
+    >>> tede.utils.checkpoint.DefaultDeviceType.get_device_type()
+    'cuda'
+    """
 
     _default_device_type = "cuda"
 
     @staticmethod
     def set_device_type(device="cuda"):
+        """Set it."""
         DefaultDeviceType._default_device_type = device
 
     @staticmethod
     def get_device_type():
+        """What it is."""
         return DefaultDeviceType._default_device_type
 
 
 def noop_context_fn():
+    """Two contexts that do nothing: what `checkpoint` uses unless it is given others.
+
+    >>> len(tede.utils.checkpoint.noop_context_fn())
+    2
+    """
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 def detach_variable(inputs):
-    """The same values as leaves."""
+    """The same values as leaves, with the same requires_grad; of a tuple (RuntimeError).
+
+    >>> x = tede.ones(1, requires_grad=True) * 2
+    >>> tede.utils.checkpoint.detach_variable((x,))[0].is_leaf
+    True
+    """
     if not isinstance(inputs, tuple):
         raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
     out = []
@@ -61,16 +77,28 @@ def detach_variable(inputs):
 
 
 def check_backward_validity(inputs):
+    """Warn if none of the inputs requires a gradient: a checkpoint's results wouldn't either.
+
+    >>> tede.utils.checkpoint.check_backward_validity([tede.ones(1, requires_grad=True)])
+    """
     if not any(x.requires_grad for x in inputs if isinstance(x, tede.Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
 def get_device_states(*args):
-    """Random states of the accelerators that arguments are on: there are none yet."""
+    """(devices, random states) of the accelerators that arguments are on: there are none yet.
+
+    >>> tede.utils.checkpoint.get_device_states(tede.ones(1))
+    ([], [])
+    """
     return [], []
 
 
 def set_device_states(devices, states, *, device_type=None):
+    """Set accelerators' random states; there are none yet.
+
+    >>> tede.utils.checkpoint.set_device_states([], [])
+    """
     if devices:
         raise NotImplementedError("set_device_states: no accelerator is there")
 
@@ -106,6 +134,12 @@ def _autocast_state():
 # ---- one node ------------------------------------------------------------------------------------------------------
 
 class CheckpointFunction(tede.autograd.Function):
+    """What `checkpoint(use_reentrant=True)` is made of: a pass within the pass.
+
+    >>> issubclass(tede.utils.checkpoint.CheckpointFunction, tede.autograd.Function)
+    True
+    """
+
     @staticmethod
     def forward(ctx, run_function, preserve_rng_state, *args):
         check_backward_validity(args)
@@ -362,7 +396,24 @@ def _debugging():
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, determinism_check=_DEFAULT_DETERMINISM_MODE,
                debug=False, early_stop=None, **kwargs):
-    """function(*args, **kwargs), whose intermediate values are computed again for backward instead of being kept."""
+    """``function(*args, **kwargs)``, whose intermediate values are computed again for the backward pass instead of
+    being kept: memory for time (Chen et al., 2016, "Training Deep Nets with Sublinear Memory Cost").
+
+        use_reentrant: False is the better way: it takes keyword arguments, `grad` and nested checkpoints. True runs a
+            pass within the pass. None is True, with a warning, as in PyTorch.
+        context_fn: gives two contexts, for the first run and for the second (see
+            `create_selective_checkpoint_contexts`).
+        determinism_check: "default" compares shapes, dtypes and devices of both runs (CheckpointError); "none" doesn't.
+        debug: an error shows the operators of both runs.
+        early_stop: end the second run as soon as all is there that was saved.
+        preserve_rng_state: draw the same random numbers again; True.
+
+    >>> x = tede.ones(2, requires_grad=True)
+    >>> y = tede.utils.checkpoint.checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False)
+    >>> y.sum().backward()
+    >>> x.grad.shape
+    tede.Size([2])
+    """
     if use_reentrant is None:
         warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, "
                       "calling checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but if "
@@ -381,7 +432,16 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
-    """A chain of functions in so many segments; all but the last are checkpointed."""
+    """A chain of functions, or an `nn.Sequential`, in so many `segments`; all but the last are checkpointed.
+
+        input: of the first.
+        use_reentrant, preserve_rng_state: as for `checkpoint`.
+
+    >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    >>> x = tede.ones(2, 3, requires_grad=True)
+    >>> tede.utils.checkpoint.checkpoint_sequential(model, 2, x, use_reentrant=False).shape
+    tede.Size([2, 1])
+    """
     if use_reentrant is None:
         warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly.",
                       stacklevel=2)
@@ -408,7 +468,11 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable):
-    """Whether second runs stop as soon as all is there that was saved (they do at first)."""
+    """Whether second runs stop as soon as all is there that was saved, within it.
+
+    >>> with tede.utils.checkpoint.set_checkpoint_early_stop(False):
+    ...     pass
+    """
     global _early_stop
     before, _early_stop = _early_stop, enable
     try:
@@ -419,7 +483,11 @@ def set_checkpoint_early_stop(enable):
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled):
-    """Override `debug` of the checkpoint() calls within."""
+    """Override `debug` of the `checkpoint` calls within; None leaves it to them.
+
+    >>> with tede.utils.checkpoint.set_checkpoint_debug_enabled(True):
+    ...     pass
+    """
     global _debug
     before, _debug = _debug, enabled
     try:
@@ -434,7 +502,12 @@ import enum  # noqa: E402
 
 
 class CheckpointPolicy(enum.Enum):
-    """Whether an operator's results are kept or computed again."""
+    """Whether an operator's results are kept or computed again: MUST_SAVE, PREFER_SAVE, PREFER_RECOMPUTE,
+    MUST_RECOMPUTE.
+
+    >>> tede.utils.checkpoint.CheckpointPolicy.MUST_SAVE
+    <CheckpointPolicy.MUST_SAVE: 0>
+    """
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -443,6 +516,12 @@ class CheckpointPolicy(enum.Enum):
 
 
 class SelectiveCheckpointContext:
+    """What a policy's function is passed first: whether this is the second run.
+
+    >>> tede.utils.checkpoint.SelectiveCheckpointContext(is_recompute=True).is_recompute
+    True
+    """
+
     def __init__(self, *, is_recompute):
         self.is_recompute = is_recompute
 
@@ -515,7 +594,18 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
-    """A pair of contexts for context_fn: results of the operators that the policy says to save are kept."""
+    """A pair of contexts for `checkpoint`'s context_fn: results of the operators that a policy says to save are kept.
+
+        policy_fn_or_list: a function of (context, operator, *args, **kwargs) that gives a `CheckpointPolicy`, or a list
+            of operators to save.
+        allow_cache_entry_mutation: don't check whether kept results were written to.
+
+    >>> def contexts():
+    ...     return tede.utils.checkpoint.create_selective_checkpoint_contexts([tede.ops.aten.mm.default])
+    >>> x = tede.ones(2, 2, requires_grad=True)
+    >>> y = tede.utils.checkpoint.checkpoint(lambda x: (x @ x).sin(), x, use_reentrant=False, context_fn=contexts)
+    >>> y.sum().backward()
+    """
     if isinstance(policy_fn_or_list, list):
         for op in policy_fn_or_list:
             if not isinstance(op, tede._ops.OpOverload):

@@ -13,7 +13,13 @@ class _HandleMeta(type):
 
 
 class RemovableHandle(metaclass=_HandleMeta):
-    """remove() takes an entry out of a dictionary of hooks, and out of further ones (lists of dictionaries)."""
+    """What registering a hook gives: `remove()` takes the entry out of the dictionary of hooks, and out of further
+    ones. Also a context manager, which removes it at the end.
+
+    >>> layer = nn.Linear(3, 2)
+    >>> with layer.register_forward_hook(lambda module, args, output: None):
+    ...     pass
+    """
 
     next_id = 0
 
@@ -25,6 +31,7 @@ class RemovableHandle(metaclass=_HandleMeta):
         self.extra_dict_ref = tuple(map(weakref.ref, extra))
 
     def remove(self):
+        """Take the hook out; again, nothing happens."""
         for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = ref()
             if hooks is not None:
@@ -47,13 +54,21 @@ class RemovableHandle(metaclass=_HandleMeta):
 
 
 def unserializable_hook(f):
-    """Mark a hook that is lost when its tensor is pickled."""
+    """A decorator: a tensor's hook that is lost when it is pickled, without a warning.
+
+    >>> @tede.utils.hooks.unserializable_hook
+    ... def hook(grad):
+    ...     return None
+    """
     f.__torch_unserializable__ = True
     return f
 
 
 def warn_if_has_hooks(tensor):
-    """Warn of hooks that pickling would lose."""
+    """Warn of a tensor's hooks that pickling would lose.
+
+    >>> tede.utils.hooks.warn_if_has_hooks(tede.ones(1))
+    """
     if tensor._backward_hooks:
         import warnings
         for hook in tensor._backward_hooks.values():
