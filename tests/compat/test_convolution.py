@@ -90,3 +90,43 @@ def test_what_output_padding_adds_is_the_bias(lib, dtype):
         y = lib.nn.functional.conv_transpose1d(x, w, bias, output_padding=2, dilation=3)
         rest = lib.zeros(4, dtype=dtype) if bias is None else b
         assert lib.equal(y[:, :, :8], (rest + 3)[:, None].expand(2, 4, 8)) and lib.equal(y[:, :, 8:], rest[:, None].expand(2, 4, 2))
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-5), ("float64", 1e-12), ("bfloat16", 6e-2)])
+@pytest.mark.parametrize("groups, channels, out, size, kernel, stride, padding, dilation", [
+    (1, 40, 24, (9, 7), (1, 1), 1, 0, 1), (3, 8, 5, (4, 4), (1, 1), 1, 0, 1), (1, 6, 70, (3, 4, 5), (1, 1, 1), 1, 0, 1),   # rows times a matrix
+    (40, 1, 1, (6, 6), (7, 7), 1, 3, 1), (17, 1, 1, (13, 5), (3, 5), 2, 1, 1), (150, 1, 1, (40, 33), (3, 3), 1, 2, 2),     # depthwise
+    (33, 1, 1, (12, 14), (5, 5), (3, 2), 2, 1), (19, 1, 1, (4, 6, 7), (3, 2, 3), 1, 1, 1), (16, 1, 1, (3, 3), (5, 5), 1, 1, 1)])
+@pytest.mark.parametrize("last", [False, True])
+def test_channels_side_by_side(lib, dtype, tolerance, groups, channels, out, size, kernel, stride, padding, dilation, last):
+    """Both memory formats, values and gradients, beside float64 of dense operands."""
+    lib.manual_seed(out)
+    shapes = ((3, groups * channels, *size), (groups * out, channels, *kernel), (groups * out,))
+    operands = [lib.randn(*shape).to(getattr(lib, dtype)) for shape in shapes]
+    convolve = getattr(lib.nn.functional, f"conv{len(size)}d")
+    format = lib.channels_last if len(size) == 2 else lib.channels_last_3d
+
+    def passes(x, w, b):
+        x, w, b = (t.detach().requires_grad_() for t in (x, w, b))
+        y = convolve(x, w, b, stride, padding, dilation, groups)
+        slope = lib.randn(y.shape, generator=lib.Generator().manual_seed(3)).to(y.dtype)
+        return (y, *lib.autograd.grad(y, (x, w, b), slope))
+
+    wanted = passes(*(t.double() for t in operands))
+    x, w, b = operands
+    got = passes(x.contiguous(memory_format=format) if last else x, w, b)
+    for a, e in zip(got, wanted):
+        assert a.shape == e.shape and (a.double() - e).abs().max() <= tolerance * e.abs().max()
+
+
+@pytest.mark.parametrize("batch, channels, out, size, kernel, stride, padding", [
+    (5, 512, 520, 3, 1, 1, 0), (3, 600, 512, 5, 1, 2, 0), (2, 64, 512, 6, 3, 2, 1), (4, 130, 260, 4, 3, 1, 1), (1, 128, 256, 7, 3, 1, 0)])
+def test_small_images_of_many_weights(lib, batch, channels, out, size, kernel, stride, padding):
+    lib.manual_seed(out)
+    x, w = lib.randn(batch, channels, size, size, requires_grad=True), lib.randn(out, channels, kernel, kernel, requires_grad=True)
+    y = lib.nn.functional.conv2d(x, w, None, stride, padding)
+    wanted = windows_times_kernels(lib, x.double(), w.double(), stride, padding, 1)
+    assert (y - wanted).abs().max() <= 2e-5 * wanted.abs().max()
+    slope = lib.randn(y.shape)
+    for got, exact in zip(lib.autograd.grad(y, (x, w), slope), lib.autograd.grad(wanted, (x, w), slope.double())):
+        assert (got - exact).abs().max() <= 2e-5 * exact.abs().max()

@@ -72,9 +72,8 @@ GATHER(gather_8, uint64_t)
 GATHER(gather_16, wide)
 
 #define SCATTER(name, T)                                                            \
-    static void name(const conv *c, T *x, int64_t p0, int64_t p1, const T *columns) \
+    static void name(const conv *c, T *x, int64_t p0, int64_t p1, const T *columns, int64_t ld) \
     {                                                                               \
-        const int64_t ld = p1 - p0;                                                 \
         ITERATE(                                                                       \
             T *to_x = x + base;                                                     \
             const T *from_c = columns + at;                                         \
@@ -103,14 +102,14 @@ void td_conv_gather(const td_conv *c, const char *x, int64_t p0, int64_t p1, voi
         gather_16(c, (const wide *)x, p0, p1, columns, ld);
 }
 
-void td_conv_scatter(const td_conv *c, char *x, int64_t p0, int64_t p1, const void *columns)
+void td_conv_scatter(const td_conv *c, char *x, int64_t p0, int64_t p1, const void *columns, int64_t ld)
 {
     switch (c->dtype) {
-    case TD_F32: scatter_f32(c, (float *)x, p0, p1, columns); break;
-    case TD_F64: scatter_f64(c, (double *)x, p0, p1, columns); break;
-    case TD_C64: scatter_c64(c, (float _Complex *)x, p0, p1, columns); break;
-    case TD_C128: scatter_c128(c, (double _Complex *)x, p0, p1, columns); break;
-    default: scatter_i64(c, (uint64_t *)x, p0, p1, columns); break;
+    case TD_F32: scatter_f32(c, (float *)x, p0, p1, columns, ld); break;
+    case TD_F64: scatter_f64(c, (double *)x, p0, p1, columns, ld); break;
+    case TD_C64: scatter_c64(c, (float _Complex *)x, p0, p1, columns, ld); break;
+    case TD_C128: scatter_c128(c, (double _Complex *)x, p0, p1, columns, ld); break;
+    default: scatter_i64(c, (uint64_t *)x, p0, p1, columns, ld); break;
     }
 }
 
@@ -129,7 +128,7 @@ static void scatter_images(void *context, int64_t first, int64_t last)
     const conv *c = context;
     for (int64_t n = first; n < last; n++) {
         memset(td_conv_x(c, n, 0), 0, (size_t)(c->g.cin * c->g.in_total * c->size));
-        td_conv_scatter(c, td_conv_x(c, n, 0), 0, c->g.out_total, c->y + n * c->g.k * c->g.out_total * c->size);
+        td_conv_scatter(c, td_conv_x(c, n, 0), 0, c->g.out_total, c->y + n * c->g.k * c->g.out_total * c->size, c->g.out_total);
     }
 }
 

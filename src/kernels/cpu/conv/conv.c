@@ -24,6 +24,10 @@
 /* A tile of columns, which a second cache holds beside its product; partial sums of the weights' gradient, at most. */
 enum { TILE_BYTES = 1 << 18, CHUNKS = 8 };
 
+/* Weights of a group from which columns of many small images pay: where others read them once per image, and where others have sums of
+ * them for each chunk of images. */
+enum { MANY_WEIGHTS = 1 << 18, SOME_WEIGHTS = 1 << 14 };
+
 typedef td_conv conv;
 
 /* to = a b, or to += a b.  It is called from tasks, so floats take the kernels that stay on this thread; errors of the others are
@@ -114,7 +118,7 @@ static void spread(void *context, int64_t first, int64_t last)
                 continue;
             }
             product(c, c->g.k, p1 - p0, c->g.cout, w, y, false, columns, p1 - p0);
-            td_conv_scatter(c, x, p0, p1, columns);
+            td_conv_scatter(c, x, p0, p1, columns, p1 - p0);
         }
         td_conv_add_bias(c, g, c->g.cin, x, c->g.in_total, c->g.in_total);
     }
@@ -216,7 +220,7 @@ int td_conv_run_correlate(td_conv *c)
     }
     if (conv_floats(c) && !c->g.pointwise) {
         const bool winograd = td_winograd_takes(c);
-        if (!winograd && c->g.batch > 1 && td_conv_has_columns(c) && !td_batch_invariant())
+        if (!winograd && c->g.batch > 1 && td_conv_has_columns(c, MANY_WEIGHTS) && !td_batch_invariant())
             return td_conv_columns(c);
         (winograd ? td_winograd : td_conv_correlate)(c);
         return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
@@ -233,6 +237,8 @@ static int run_spread(conv *c)
         return td_conv_spread_whole(c);
     if (c->g.out_total == 0 || c->g.cout == 0)
         memset(c->x, 0, (size_t)(c->g.batch * c->g.groups * c->g.cin * c->g.in_total * c->size));
+    else if (conv_floats(c) && td_conv_has_columns(c, MANY_WEIGHTS))
+        return td_conv_spread_columns(c);
     else if (conv_floats(c) && !c->g.pointwise && td_conv_has_phases(c))
         return td_conv_spread(c);
     td_parallel_for(0, c->g.batch * c->g.groups, td_grain(c->g.cout * c->g.out_total * c->g.k / 16), spread, c);
@@ -244,7 +250,7 @@ static int run_weigh(conv *c)
 {
     if (td_conv_is_product(c))
         return td_conv_weigh_product(c);
-    if (conv_floats(c) && td_conv_has_columns(c))
+    if (conv_floats(c) && td_conv_has_columns(c, SOME_WEIGHTS))
         return td_conv_weigh_columns(c);
     c->chunks = c->g.batch < CHUNKS ? c->g.batch : CHUNKS;
     c->chunks = c->chunks > 0 ? c->chunks : 1;
@@ -319,6 +325,26 @@ static int by_library(const td_conv_geometry *g, td_convolution_kind kind, td_te
     return status ? status : td_finish(result, computed);
 }
 
+/* 1 x 1 kernels on channels that lie side by side: rows times a matrix. */
+static bool is_of_pixels(const td_tensor *input, const td_conv_geometry *g)
+{
+    return g->pointwise && !g->transposed && g->k > 0 && g->out_total > 1 && td_dtype_is_floating((td_dtype)input->dtype) && td_conv_channels_inside(input);
+}
+
+static int correlate_pixels(td_tensor *input, td_tensor *weight, td_tensor *bias, const td_conv_geometry *g, td_tensor *out)
+{
+    const td_dtype type = takes_pairs(input, g) ? TD_BF16 : td_conv_dtype(input);
+    const td_conv_geometry pixels = td_conv_of_pixels(g);
+    TD_AUTO td_tensor *from = td_conv_channels_behind(input), *to = td_conv_channels_behind(out);
+    TD_AUTO td_tensor *x = from ? td_operand(from, type) : NULL, *y = to ? td_target(to, type) : NULL;
+    TD_AUTO td_tensor *w = td_operand(weight, type), *b = td_operand(bias, type == TD_BF16 ? TD_F32 : type);
+    if (!x || !y || !w || !b)
+        return -1;
+    conv c = conv_of(&pixels, type, x->data, w->data, y->data);
+    c.bias = td_data_or_null(b);
+    return c.g.batch * c.g.groups * c.g.cout == 0 ? 0 : td_conv_product(&c) ? -1 : td_finish(to, y);
+}
+
 /* The transposed convolution is the forward one's gradient for its input, and the weight is [in][out / groups] as it would be there, so
  * nothing is copied for it. */
 int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, const td_conv_geometry *g, td_tensor *out)
@@ -326,6 +352,10 @@ int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, con
     const int status = g->transposed ? 1 : by_library(g, TD_CONVOLUTION_FORWARD, input, weight, bias, out);
     if (status <= 0)
         return status;
+    if (td_conv_is_inside(input, g))
+        return td_conv_inside(input, weight, bias, g, out);
+    if (is_of_pixels(input, g))
+        return correlate_pixels(input, weight, bias, g, out);
     const bool nothing = !g->transposed && !g->cin, pairs = !nothing && takes_pairs(input, g);
     td_dtype type = pairs ? TD_BF16 : td_conv_dtype(input);
     TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *y = td_target(out, type);
@@ -376,6 +406,57 @@ static void bias_sums(void *context, int64_t first, int64_t last)
         }
 }
 
+/* Of channels side by side: rows are added, a task some channels. */
+typedef struct rows_of_channels {
+    const td_tensor *grad;      /* [rows][channels] */
+    int64_t rows, channels;
+    void *sums;
+} rows_of_channels;
+
+enum { CHANNELS_AT_ONCE = 64, ROWS_AT_ONCE = 1024 };
+
+/* Some rows are summed up in their type, as products with ones, and these sums in double. */
+#define BIAS_ROWS(T, box)                                                                                        \
+    {                                                                                                            \
+        T ones[CHANNELS_AT_ONCE], part[CHANNELS_AT_ONCE];                                                        \
+        for (int c = 0; c < CHANNELS_AT_ONCE; c++)                                                               \
+            ones[c] = 1;                                                                                         \
+        for (int64_t i = 0; i < r->rows; i += ROWS_AT_ONCE) {                                                    \
+            const td_box b = {.count = {1, 1, r->rows - i < ROWS_AT_ONCE ? r->rows - i : ROWS_AT_ONCE},          \
+                              .first = (const T *)r->grad->data + i * r->channels + from, .second = ones,        \
+                              .step_first = {0, 0, r->channels}};                                                \
+            TD_ISA_PICK(td_conv_table)->box(&b, NULL, n, part);                                                  \
+            for (int64_t c = 0; c < n; c++)                                                                      \
+                sum[c] += (double)part[c];                                                                       \
+        }                                                                                                        \
+        for (int64_t c = 0; c < n; c++)                                                                          \
+            ((T *)r->sums)[from + c] = (T)sum[c];                                                                \
+    }
+static void bias_sums_of_rows(void *context, int64_t first, int64_t last)
+{
+    const rows_of_channels *r = context;
+    for (int64_t t = first; t < last; t++) {
+        const int64_t from = t * CHANNELS_AT_ONCE, left = r->channels - from, n = left < CHANNELS_AT_ONCE ? left : CHANNELS_AT_ONCE;
+        double sum[CHANNELS_AT_ONCE] = {0};
+        if (r->grad->dtype == TD_F32)
+            BIAS_ROWS(float, box_f32)
+        else
+            BIAS_ROWS(double, box_f64)
+    }
+}
+
+static int bias_gradient_of_rows(const td_tensor *g, int64_t channels, td_tensor *out)
+{
+    if (out == TD_NONE)
+        return 0;
+    TD_AUTO td_tensor *y = td_target(out, (td_dtype)g->dtype);
+    if (!y)
+        return -1;
+    rows_of_channels r = {g, channels ? g->numel / channels : 0, channels, y->data};
+    td_parallel_for(0, td_ceil_div(channels, CHANNELS_AT_ONCE), td_grain(r.rows * CHANNELS_AT_ONCE / 8), bias_sums_of_rows, &r);
+    return td_finish(out, y);
+}
+
 static int bias_gradient(const td_tensor *g, td_tensor *out)
 {
     if (out == TD_NONE)
@@ -388,6 +469,39 @@ static int bias_gradient(const td_tensor *g, td_tensor *out)
         b.total *= g->sizes[i];
     td_parallel_for(0, g->sizes[1], td_grain(g->sizes[0] * b.total), bias_sums, &b);
     return td_finish(out, y);
+}
+
+/* The gradients of a convolution whose operands have their channels side by side: 1 x 1 kernels, see is_of_pixels, or depthwise ones. */
+static int backward_inside(td_tensor *grad, td_tensor *input, td_tensor *weight, const td_conv_geometry *g, td_tensor *out0, td_tensor *out1,
+                           td_tensor *out2)
+{
+    const td_dtype type = td_conv_dtype(input);
+    const bool pixels = g->pointwise;
+    TD_AUTO td_tensor *view = td_conv_channels_behind(grad), *y = view ? td_operand(view, type) : NULL;
+    if (!y)
+        return -1;
+    if (!pixels) {
+        if ((out0 != TD_NONE && td_conv_inside_spread(y, weight, g, out0)) || (out1 != TD_NONE && td_conv_inside_weigh(y, input, g, out1)))
+            return -1;
+        return bias_gradient_of_rows(y, g->groups, out2);
+    }
+    TD_AUTO td_tensor *from = td_conv_channels_behind(input), *to = td_conv_channels_behind(out0);
+    TD_AUTO td_tensor *x = from ? td_operand(from, type) : NULL, *dx = to ? td_target(to, type) : NULL;
+    TD_AUTO td_tensor *w = td_operand(weight, type), *dw = td_target(out1, type);
+    if (!x || !dx || !w || !dw)
+        return -1;
+    const td_conv_geometry flat = td_conv_of_pixels(g);
+    if (dx != TD_NONE) {
+        conv c = conv_of(&flat, type, dx->data, w->data, y->data);
+        if (run_spread(&c) || td_finish(to, dx))
+            return -1;
+    }
+    if (dw != TD_NONE) {
+        conv c = conv_of(&flat, type, x->data, dw->data, y->data);
+        if (run_weigh(&c) || td_finish(out1, dw))
+            return -1;
+    }
+    return bias_gradient_of_rows(y, g->cout * g->groups, out2);
 }
 
 /* Of y = correlate(x, w): dx = spread(dy, w), dw = weigh(dy, x), dbias = dy summed up.  Of the transposed one, y = spread(x, w):
@@ -406,6 +520,8 @@ int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *we
         if (out0 == TD_NONE && out1 == TD_NONE && out2 == TD_NONE)
             return 0;
     }
+    if (td_conv_is_inside(input, geometry) || is_of_pixels(input, geometry))
+        return backward_inside(grad, input, weight, geometry, out0, out1, out2);
     TD_AUTO td_tensor *x = td_operand(input, type), *g = td_operand(grad, type), *dx = td_target(out0, type),
     *dw = td_target(out1, type);
     /* Complex gradients go through the conjugate of the other factor. */

@@ -5,6 +5,7 @@
  *     panels.c        floats without columns in memory; panels.h and pack.h are its bodies per type
  *     products.c      shapes that are matrix products as they lie, or of many images at once
  *     spread.c        gradients of the input as correlations
+ *     inside.c        channels side by side (channels last): 1 x 1 and depthwise kernels
  *     winograd.c      3 x 3 kernels by fewer multiplications */
 #ifndef TD_KERNELS_CPU_CONV_CONV_H
 #define TD_KERNELS_CPU_CONV_CONV_H
@@ -34,10 +35,10 @@ static inline td_dtype td_conv_dtype(const td_tensor *x)
     return d == TD_F16 || d == TD_BF16 ? TD_F32 : td_dtype_is_floating(d) || td_dtype_is_complex(d) ? d : TD_I64;
 }
 
-/* Columns of positions [from, to) of an image and group: k rows, `ld` numbers apart; and the inverse: columns without gaps
- * between rows are added to where they came from. */
+/* Columns of positions [from, to) of an image and group: k rows, `ld` numbers apart; and the inverse: columns are added to where they
+ * came from. */
 void td_conv_gather(const td_conv *c, const char *x, int64_t from, int64_t to, void *columns, int64_t ld);
-void td_conv_scatter(const td_conv *c, char *x, int64_t from, int64_t to, const void *columns);
+void td_conv_scatter(const td_conv *c, char *x, int64_t from, int64_t to, const void *columns, int64_t ld);
 /* The bias of group g's channels, if there is one, added to n numbers of each; channels are `step` numbers apart. */
 void td_conv_add_bias(const td_conv *c, int64_t g, int64_t channels, char *to, int64_t step, int64_t n);
 
@@ -51,9 +52,10 @@ bool td_conv_is_product(const td_conv *c);      /* either */
 int td_conv_product(td_conv *c);
 int td_conv_spread_whole(td_conv *c);
 int td_conv_weigh_product(td_conv *c);
-/* Columns of many images side by side: best for small images and many weights. */
-bool td_conv_has_columns(const td_conv *c);
+/* Columns of many images side by side: best for small images with `weights` weights or more. */
+bool td_conv_has_columns(const td_conv *c, int64_t weights);
 int td_conv_columns(td_conv *c);
+int td_conv_spread_columns(td_conv *c);
 int td_conv_weigh_columns(td_conv *c);
 
 /* x as correlations of y, one for each remainder of the steps (spread.c).  Not where steps meet a dilation. */
@@ -66,6 +68,25 @@ void td_conv_correlate(td_conv *c);
 bool td_conv_pairs(td_conv *c);
 void td_conv_depthwise(td_conv *c);     /* one channel and one kernel per group */
 void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *sum);
+
+/* Operands with channels side by side (inside.c). Whether a tensor's lie so; the tensor with channels as its last dimension; 1 x 1 kernels'
+ * positions as images of one pixel. */
+bool td_conv_channels_inside(const td_tensor *x);
+td_tensor *td_conv_channels_behind(td_tensor *x);
+td_conv_geometry td_conv_of_pixels(const td_conv_geometry *g);
+/* Depthwise kernels that are best computed so, and the three passes; 0, or -1 with an error recorded.  `y` is the result's gradient, dense,
+ * with channels as its last dimension. */
+bool td_conv_is_inside(const td_tensor *input, const td_conv_geometry *g);
+int td_conv_inside(td_tensor *input, td_tensor *weight, td_tensor *bias, const td_conv_geometry *g, td_tensor *out);
+int td_conv_inside_spread(td_tensor *y, td_tensor *weight, const td_conv_geometry *g, td_tensor *out);
+int td_conv_inside_weigh(td_tensor *y, td_tensor *input, const td_conv_geometry *g, td_tensor *out);
+
+/* Vectors of channels in two blocks of memory, met in three nested loops. */
+typedef struct td_box {
+    int64_t count[3];
+    const void *first, *second;
+    int64_t step_first[3], step_second[3];      /* in numbers */
+} td_box;
 
 /* One kernel of one channel, moved over a packed copy in steps of 1. */
 typedef struct td_slide {
@@ -87,6 +108,9 @@ typedef struct td_conv_table {
                      int64_t writable, float *y);
     void (*taps_f64)(const double *x, const int64_t *offsets, const double *w, int64_t k, double start, int64_t n,
                      int64_t writable, double *y);
+    /* y[c] = start[c] (0 without) + the sum of products of the box's vectors, c < n */
+    void (*box_f32)(const td_box *b, const float *start, int64_t n, float *y);
+    void (*box_f64)(const td_box *b, const double *start, int64_t n, double *y);
     /* rows of n numbers, each of one value */
     void (*fill_f32)(const float *values, int64_t rows, int64_t n, float *to, int64_t step);
     void (*fill_f64)(const double *values, int64_t rows, int64_t n, double *to, int64_t step);

@@ -4,6 +4,7 @@
  *     slide       4 rows x BESIDE vectors of sums: with AVX-512 16, and 4 of the input and a factor beside them, 21 of 32
  *                 registers; with AVX2 8, 2 and 1: 11 of 16
  *     taps        4 vectors of sums; each product needs a load of x, which bounds it
+ *     box         up to 8 vectors of channels, two loads for each product
  *     dots        up to 9 sums, those of a 3 x 3 kernel, for each vector of y
  *     panels      copies only */
 #ifndef S
@@ -59,7 +60,7 @@ static void panels_pairs(const uint16_t *x, const int64_t *offsets, int64_t rows
 
 extern const td_conv_table TD_ISA_NAME(td_conv_table);
 const td_conv_table TD_ISA_NAME(td_conv_table) = {
-    .taps_f32 = taps_f32, .taps_f64 = taps_f64, .slide_f32 = slide_f32, .slide_f64 = slide_f64, .panels_f32 = panels_f32, .panels_f64 = panels_f64,
+    .box_f32 = box_f32, .box_f64 = box_f64, .taps_f32 = taps_f32, .taps_f64 = taps_f64, .slide_f32 = slide_f32, .slide_f64 = slide_f64, .panels_f32 = panels_f32, .panels_f64 = panels_f64,
     .panels_pairs = PAIRS, .rows_b16 = rows_b16, .every_b16 = every_b16,
     .rows_of_evens_f32 = rows_of_evens_f32, .rows_of_evens_f64 = rows_of_evens_f64, .rows_of_evens_b16 = rows_of_evens_b16,
     .rows_f32 = rows_f32, .rows_f64 = rows_f64, .fill_f32 = fill_f32, .fill_f64 = fill_f64,
@@ -86,6 +87,61 @@ static void N(taps)(const T *x, const int64_t *offsets, const T *w, int64_t k, T
                 *(V *)(y + r * LANES) = sum[r];
         else
             memcpy(y, sum, (size_t)(n - q < BLOCK ? n - q : BLOCK) * sizeof(T));
+    }
+}
+
+/* `vectors` vectors of channels, all products of the box. */
+INLINE void N(box_block)(const int vectors, const td_box *b, const T *first, const T *second, const T *start, T *y)
+{
+    enum { LANES = BYTES / sizeof(T), MOST = 8 };
+    N(vec) sum[MOST];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++)
+        sum[v] = start ? *(const N(vec) *)(start + v * LANES) : (N(vec)){0};
+    for (int64_t i = 0; i < b->count[0]; i++, first += b->step_first[0], second += b->step_second[0]) {
+        const T *p = first, *q = second;
+        for (int64_t j = 0; j < b->count[1]; j++, p += b->step_first[1], q += b->step_second[1]) {
+            const T *r = p, *s = q;
+            for (int64_t k = 0; k < b->count[2]; k++, r += b->step_first[2], s += b->step_second[2])
+#pragma GCC unroll 8
+                for (int v = 0; v < vectors; v++)
+                    N(add_product)(&sum[v], *(const N(vec) *)(r + v * LANES), *(const N(vec) *)(s + v * LANES));
+        }
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++)
+        *(N(vec) *)(y + v * LANES) = sum[v];
+}
+
+/* The last vector begins before the one in front of it ends, where it would reach too far; fewer channels than a vector come one by one. */
+static void N(box)(const td_box *b, const T *start, int64_t n, T *y)
+{
+    enum { LANES = BYTES / sizeof(T) };
+    const T *first = b->first, *second = b->second;
+    int64_t c = 0;
+#define TD_BLOCK(vectors)                                                                        \
+    for (; c + vectors * LANES <= n; c += vectors * LANES)                                       \
+        N(box_block)(vectors, b, first + c, second + c, start ? start + c : NULL, y + c);
+    TD_BLOCK(8)
+    TD_BLOCK(4)
+    TD_BLOCK(2)
+    TD_BLOCK(1)
+#undef TD_BLOCK
+    if (c == n)
+        return;
+    if (n >= LANES) {
+        c = n - LANES;
+        N(box_block)(1, b, first + c, second + c, start ? start + c : NULL, y + c);
+        return;
+    }
+    for (; c < n; c++) {
+        T sum = start ? start[c] : 0;
+        for (int64_t i = 0; i < b->count[0]; i++)
+            for (int64_t j = 0; j < b->count[1]; j++)
+                for (int64_t k = 0; k < b->count[2]; k++)
+                    sum += first[c + i * b->step_first[0] + j * b->step_first[1] + k * b->step_first[2]] *
+                           second[c + i * b->step_second[0] + j * b->step_second[1] + k * b->step_second[2]];
+        y[c] = sum;
     }
 }
 
