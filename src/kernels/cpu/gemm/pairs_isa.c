@@ -157,7 +157,7 @@ static void finish_tile(const td_tile_product *p, const float *sums, int rows, i
     const int64_t size = halves ? 2 : 4, row = p->ldc * size;
     char *to = (char *)p->c + (i * p->ldc + j) * size;
     for (int r = 0; r < rows; r++, sums += 16, to += row) {
-        __m512 x = _mm512_load_ps(sums);
+        __m512 x = _mm512_maskz_load_ps(some, sums);     /* the rest may be denormals */
         if (scales)
             x = _mm512_mul_ps(x, alpha);
         if (keeps)
