@@ -74,7 +74,7 @@ static int store_sums(td_tensor *out, const double *sums, int64_t chunks, int64_
 {
     if (out == TD_NONE)
         return 0;
-    TD_AUTO td_tensor *to = td_writable(out, TD_F64);
+    TD_AUTO td_tensor *to = td_target(out, TD_F64);
     if (!to)
         return -1;
     double *y = (double *)to->data;
@@ -294,7 +294,10 @@ int td_cpu_native_group_norm(td_tensor *input, td_tensor *weight, td_tensor *bia
                            .rstd = (double *)r->data};
     if (halves && td_run_half_rows(x, y, width, 4, groups_of_floats, &job))
         return -1;
-    if (C && !halves)
+    if (!C) {       /* groups of nothing */
+        memset(job.mean, 0, (size_t)m->numel * sizeof(double));
+        memset(job.rstd, 0, (size_t)r->numel * sizeof(double));
+    } else if (!halves)
         td_parallel_for(0, N_ * group, td_grain(4 * job.group * HxW), kernels()->group[type == TD_F64], &job);
     return td_finish(out0, y) || td_finish(out1, m) || td_finish(out2, r) ? -1 : 0;
 }
