@@ -14,6 +14,7 @@
 #include "kernels/cpu/linalg/linalg.h"
 #include "kernels/cpu/linalg/lu.h"
 #include "kernels/cpu/linalg/reflectors.h"
+#include "kernels/cpu/linalg/triangles.h"
 #include "ops/iterate/iterator.h"
 #include "ops/linalg/linalg.h"
 
@@ -26,6 +27,93 @@ static void clear_triangle(char *a, int n, size_t item, bool upper)
         else
             memset(a + ((size_t)c * n) * item, 0, (size_t)c * item);
     }
+}
+
+/* ---- triangular systems (triangles_isa.c) */
+
+/* Where matrix i of x is, whatever the strides of its batch. */
+static char *matrix_at(const td_tensor *x, int64_t i)
+{
+    int64_t offset = 0;
+    for (int d = x->ndim - 3; d >= 0; d--) {
+        offset += i % x->sizes[d] * x->strides[d];
+        i /= x->sizes[d];
+    }
+    return (char *)x->data + offset * (int64_t)td_dtype_size((td_dtype)x->dtype);
+}
+
+/* a x = x for triangles of a, or their transposes; rows of x change places before or, `after`, last of all, in reverse order, where
+ * there are pivots.  `right`: x's transposes are meant.  A task is `chunk` columns of a matrix. */
+typedef struct triangles {
+    const td_tensor *a, *x;
+    td_triangle shape[2];               /* one after the other; no data, but how they lie */
+    int n_shapes;
+    const int *pivots, *info;           /* or NULL; a matrix whose info isn't 0 is left alone */
+    bool after, right;
+    int64_t n, k, chunk, chunks;
+    int failed;
+} triangles;
+
+/* Rows i and pivots[i] - 1 of x, from the first i on or from the last one, for `k` columns. */
+static void exchange_rows(const triangles *t, const int *pivots, char *x, int64_t row, int64_t column, int64_t k)
+{
+    const size_t item = td_dtype_size((td_dtype)t->x->dtype);
+    for (int64_t step = 0; step < t->n; step++) {
+        const int64_t i = t->after ? t->n - 1 - step : step, other = pivots[i] - 1;
+        for (int64_t j = 0; j < k && other != i; j++) {
+            char *a = x + (i * row + j * column) * (int64_t)item, *b = x + (other * row + j * column) * (int64_t)item, kept[16];
+            memcpy(kept, a, item), memcpy(a, b, item), memcpy(b, kept, item);
+        }
+    }
+}
+
+static void some_triangles(void *context, int64_t from, int64_t to)
+{
+    triangles *t = context;
+    const td_tensor *x = t->x;
+    const td_dtype dtype = (td_dtype)x->dtype;
+    td_triangle_solver *solve = td_triangle_solver_of(dtype);
+    const int64_t down = x->strides[x->ndim - 2], along = x->strides[x->ndim - 1];
+    const int64_t row = t->right ? along : down, column = t->right ? down : along;
+    for (int64_t task = from; task < to; task++) {
+        const int64_t i = task / t->chunks, first = task % t->chunks * t->chunk, k = t->k - first < t->chunk ? t->k - first : t->chunk;
+        char *at = matrix_at(x, i) + first * column * (int64_t)td_dtype_size(dtype);
+        const int *pivots = t->pivots ? t->pivots + i * t->n : NULL;
+        if (t->info && t->info[i])
+            continue;
+        if (pivots && !t->after)
+            exchange_rows(t, pivots, at, row, column, k);
+        for (int s = 0; s < t->n_shapes; s++) {
+            td_triangle shape = t->shape[s];
+            shape.data = matrix_at(t->a, i);
+            if (solve(t->n, k, shape, at, row, column))
+                __atomic_store_n(&t->failed, 1, __ATOMIC_RELAXED);
+        }
+        if (pivots && t->after)
+            exchange_rows(t, pivots, at, row, column, k);
+    }
+}
+
+/* Columns are shared out where there are many, which doesn't change a number. */
+static int run_triangles(triangles *t)
+{
+    const batch b = batch_of(t->x);
+    enum { FEW = 64 };
+    t->n = t->right ? b.columns : b.rows, t->k = t->right ? b.rows : b.columns;
+    if (!t->x->numel)
+        return 0;
+    const int threads = td_num_threads();
+    t->chunk = b.count >= threads || t->k < 2 * FEW || t->n < FEW ? t->k : (t->k / threads + FEW - 1) / FEW * FEW;
+    t->chunks = (t->k + t->chunk - 1) / t->chunk;
+    td_parallel_for(0, b.count * t->chunks, TD_THREAD_WORK / (t->n * t->n * t->chunk) + 1, some_triangles, t);
+    return t->failed ? -1 : 0;
+}
+
+/* a's triangle, or its transpose, as it lies. */
+static td_triangle triangle_of(const td_tensor *a, bool upper, bool unit, bool transposed)
+{
+    const int64_t down = a->strides[a->ndim - 2], along = a->strides[a->ndim - 1];
+    return transposed ? (td_triangle){NULL, along, down, !upper, unit} : (td_triangle){NULL, down, along, upper, unit};
 }
 
 /* ---- Cholesky */
@@ -90,26 +178,22 @@ int td_cpu_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td
     return td_checked(0, check_errors, TD_FACTORS_CHOLESKY, op, out1);
 }
 
-/* The factor stays in rows, so LAPACK sees its transpose: an upper one as a lower one. */
+/* Two triangles, the second one the adjoint of the first, or the first one of the second. */
 int td_cpu_cholesky_solve_helper(td_tensor *B, td_tensor *L, bool upper, td_tensor *out)
 {
-    TD_AUTO td_tensor *factor_view = with_batch(L, out, 2);
-    TD_AUTO td_tensor *factor = factor_view ? td_rows(factor_view) : NULL;
-    TD_AUTO td_tensor *view = with_batch(B, out, 2);
-    TD_AUTO td_tensor *x = view ? td_columns(view) : NULL;
-    td_lapack_function *potrs = td_lapack("potrs", NULL, (td_dtype)B->dtype);
-    if (!factor || !x || !potrs)
+    TD_AUTO td_tensor *a = with_batch(L, out, 2);
+    TD_AUTO td_tensor *conjugate = a && td_dtype_is_complex((td_dtype)L->dtype) ? td_conj_physical(L) : td_tensor_retain(L);
+    TD_AUTO td_tensor *adjoint = conjugate ? with_batch(conjugate, out, 2) : NULL;
+    TD_AUTO td_tensor *b = with_batch(B, out, 2);
+    if (!a || !adjoint || !b || td_copy_elements(out, b))
         return -1;
-    batch b = batch_of(factor), c = batch_of(x);
-    int info, lda = at_least_one(b.rows), n = c.rows;
-    if (td_dtype_is_complex((td_dtype)B->dtype)) {       /* in columns the factor is conj(L)^H: conjugate it */
-        TD_AUTO td_tensor *conjugate = td_conj_physical(factor);
-        if (!conjugate || td_copy_elements(factor, conjugate))
+    for (int pass = 0; pass < 2; pass++) {
+        td_tensor *factor = upper == (pass == 0) ? adjoint : a;
+        triangles t = {.a = factor, .x = out, .shape = {triangle_of(factor, upper, false, factor == adjoint)}, .n_shapes = 1};
+        if (run_triangles(&t))
             return -1;
     }
-    for (int64_t i = 0; i < b.count && b.rows && n; i++)
-        potrs(upper ? "L" : "U", &b.rows, &n, (char *)factor->data + i * b.stride, &lda, (char *)x->data + i * c.stride, &lda, &info, (size_t)1);
-    return from_columns(out, x);
+    return 0;
 }
 
 /* ---- LU: real matrices by our own kernels, in rows (lu_isa.c); complex ones by LAPACK, in columns */
@@ -199,39 +283,23 @@ static int check_pivots(const td_tensor *pivots, int n)
 }
 
 /* left: A X = B; else X A = B, solved as its transpose.  `adjoint`: with A^H for A.  Pivots come from the user, so they are checked
- * before LAPACK exchanges rows by them. */
+ * before rows are exchanged by them. */
 int td_cpu_linalg_lu_solve(td_tensor *LU, td_tensor *pivots, td_tensor *B, bool left, bool adjoint, td_tensor *out)
 {
     if (!out->numel)
         return 0;
-    TD_AUTO td_tensor *lu_view = with_batch(LU, out, 2);
-    TD_AUTO td_tensor *lu = lu_view ? td_columns(lu_view) : NULL;
-    TD_AUTO td_tensor *b_view = with_batch(B, out, 2);
-    /* X A = B is A^H X^H = B^H: in rows B is its transpose already, so only the conjugates are missing. */
-    TD_AUTO td_tensor *x = !b_view ? NULL : left ? td_columns(b_view) : td_rows(b_view);
+    /* From the right X A = B is A^T X^T = B^T, X A^H = B is conj(A) X^T = B^T. */
+    TD_AUTO td_tensor *lu = adjoint && td_dtype_is_complex((td_dtype)LU->dtype) ? td_conj_physical(LU) : td_tensor_retain(LU);
+    TD_AUTO td_tensor *a = lu ? with_batch(lu, out, 2) : NULL;
+    TD_AUTO td_tensor *b = with_batch(B, out, 2);
     TD_AUTO td_tensor *p = pivots_with_batch(pivots, out);
-    td_lapack_function *getrs = td_lapack("getrs", NULL, (td_dtype)B->dtype);
-    if (!lu || !x || !p || !getrs)
+    if (!a || !b || !p || check_pivots(p, (int)LU->sizes[LU->ndim - 1]) || td_copy_elements(out, b))
         return -1;
-    batch b = batch_of(lu), c = batch_of(x);
-    int info, n = b.rows, k = c.rows, lda = at_least_one(n);
-    if (check_pivots(p, n))
-        return -1;
-    /* left: A X = B, or A^H X = B.  right: A^T X^T = B^T, or conj(A) X^T = B^T, which needs conjugates around "N". */
-    const char *how = left ? (adjoint ? "C" : "N") : adjoint ? "N" : "T";
-    bool around = !left && adjoint && td_dtype_is_complex((td_dtype)B->dtype);
-    if (around) {
-        TD_AUTO td_tensor *conjugate = td_conj_physical(x);
-        if (!conjugate || td_copy_elements(x, conjugate))
-            return -1;
-    }
-    for (int64_t i = 0; i < b.count && n && k; i++)
-        getrs(how, &n, &k, (char *)lu->data + i * b.stride, &lda, (int *)p->data + i * n, (char *)x->data + i * c.stride, &lda, &info, (size_t)1);
-    if (around) {
-        TD_AUTO td_tensor *conjugate = td_conj_physical(x);
-        return conjugate ? td_copy_elements(out, conjugate) : -1;
-    }
-    return left ? from_columns(out, x) : td_copy_elements(out, x);
+    const bool transposed = left == adjoint;
+    const td_triangle low = triangle_of(a, false, true, transposed), up = triangle_of(a, true, false, transposed);
+    triangles t = {.a = a, .x = out, .shape = {transposed ? up : low, transposed ? low : up}, .n_shapes = 2,
+                   .pivots = (const int *)p->data, .after = transposed, .right = !left};
+    return run_triangles(&t);
 }
 
 /* a x = b for one matrix in rows and k columns of b, which x replaces.  For a singular a, *info is set and b stays; that is an error
@@ -244,6 +312,25 @@ static int solve(td_dtype dtype, int64_t n, int64_t k, void *a, int *pivots, voi
     return dtype == TD_F32 ? lu->solve_f32(n, k, a, n, pivots, x, k) : lu->solve_f64(n, k, a, n, pivots, x, k);
 }
 
+/* Complex matrices in columns, as getrf takes them, or their transposes; x lies likewise. */
+static int solve_complex(td_tensor *a, td_tensor *x, int *info)
+{
+    const batch p = batch_of(a);
+    const int n = p.rows, lda = at_least_one(n);
+    td_lapack_function *getrf = td_lapack("getrf", NULL, (td_dtype)a->dtype);
+    TD_AUTO td_tensor *pivots = getrf ? space(p.count * n, TD_I32) : NULL;
+    if (!pivots)
+        return -1;
+    for (int64_t i = 0; i < p.count; i++) {
+        info[i] = 0;
+        if (n)
+            getrf(&n, &n, (char *)a->data + i * p.stride, &lda, (int *)pivots->data + i * n, &info[i]);
+    }
+    triangles t = {.a = a, .x = x, .shape = {{NULL, 1, n, false, true}, {NULL, 1, n, true, false}}, .n_shapes = 2,
+                   .pivots = (const int *)pivots->data, .info = info, .right = true};
+    return run_triangles(&t);
+}
+
 /* Our kernels read rows and LAPACK reads columns, and from the right the transposes are wanted: `left == own` is when operands are
  * copied in rows.  Both overwrite A by its factors and B by X, so both operands are copies. */
 int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_errors, td_tensor *out0, td_tensor *out1)
@@ -251,10 +338,9 @@ int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_err
     bool vector = td_solve_takes_vector(A, B);
     const td_dtype dtype = (td_dtype)A->dtype;
     const bool own = !td_dtype_is_complex(dtype);
-    td_lapack_function *gesv = own ? NULL : td_lapack("gesv", NULL, dtype);
     TD_AUTO td_tensor *b_matrix = vector ? td_unsqueeze(B, -1) : td_tensor_retain(B);
     TD_AUTO td_tensor *result = vector ? td_unsqueeze(out0, -1) : td_tensor_retain(out0);
-    if (!(own || gesv) || !b_matrix || !result)
+    if (!b_matrix || !result)
         return -1;
     TD_AUTO td_tensor *a_view = with_batch(A, result, 2);
     TD_AUTO td_tensor *b_view = with_batch(b_matrix, result, 2);
@@ -268,16 +354,14 @@ int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_err
     TD_AUTO td_tensor *pivots = space(at_least_one(p.rows), TD_I32), *infos = repeats ? space(p.count, TD_I32) : td_tensor_retain(out1);
     if (!pivots || !infos)
         return -1;
-    int n = p.rows, k = own ? q.columns : q.rows, lda = at_least_one(n), *info = (int *)infos->data;
-    const bool done = own && run_small((small){dtype, n, k, a->data, x->data, NULL, info}, p.count);
+    int n = p.rows, k = q.columns, *info = (int *)infos->data;
+    if (!own && solve_complex(a, x, info))
+        return -1;
+    const bool done = !own || run_small((small){dtype, n, k, a->data, x->data, NULL, info}, p.count);
     for (int64_t i = 0; i < p.count && !done; i++) {
         info[i] = 0;
-        if (n && own) {
-            if (solve(dtype, n, k, (char *)a->data + i * p.stride, (int *)pivots->data, (char *)x->data + i * q.stride,
-                      info + i))
-                return -1;
-        } else if (n)
-            gesv(&n, &k, (char *)a->data + i * p.stride, &lda, (int *)pivots->data, (char *)x->data + i * q.stride, &lda, &info[i]);
+        if (n && solve(dtype, n, k, (char *)a->data + i * p.stride, (int *)pivots->data, (char *)x->data + i * q.stride, info + i))
+            return -1;
     }
     int status = (left != own ? from_columns(result, x) : td_copy_elements(result, x)) || (repeats && td_solve_info(A, out1)) ? -1 : 0;
     return td_checked(status, check_errors, TD_FACTORS_LU_SOLVE, "torch.linalg.solve_ex", out1);
@@ -291,25 +375,15 @@ int td_cpu_linalg_inv_ex(td_tensor *A, bool check_errors, td_tensor *out0, td_te
     return b ? td_checked(td_cpu_linalg_solve_ex(A, b, true, false, out0, out1), check_errors, TD_FACTORS_LU_INVERSE, "linalg.inv_ex", out1) : -1;
 }
 
-/* BLAS's trsm in the result's own memory, which holds B first.  It reads one triangle only, so the other needn't be cleared. */
+/* In the result's own memory, which holds B first; X A = B is A^T X^T = B^T. */
 int td_cpu_linalg_solve_triangular(td_tensor *self, td_tensor *B, bool upper, bool left, bool unitriangular, td_tensor *out)
 {
-    td_dtype dtype = (td_dtype)B->dtype;
-    td_lapack_function *trsm = td_lapack("trsm", NULL, dtype);
-    TD_AUTO td_tensor *a_view = with_batch(self, out, 2);
-    TD_AUTO td_tensor *a = a_view ? td_columns(a_view) : NULL;
-    TD_AUTO td_tensor *b_view = with_batch(B, out, 2);
-    if (!trsm || !a || !b_view || td_copy_elements(out, b_view))
+    TD_AUTO td_tensor *a = with_batch(self, out, 2);
+    TD_AUTO td_tensor *b = with_batch(B, out, 2);
+    if (!a || !b || td_copy_elements(out, b))
         return -1;
-    batch p = batch_of(a), q = batch_of(out);
-    int m = q.rows, n = q.columns, lda = at_least_one(p.rows), ldb = at_least_one(m);
-    const double one[2] = {1, 0};
-    const float one_f[2] = {1, 0};
-    const void *alpha = dtype == TD_F32 || dtype == TD_C64 ? (const void *)one_f : (const void *)one;
-    for (int64_t i = 0; i < q.count && m && n; i++)
-        trsm(left ? "L" : "R", upper ? "U" : "L", "N", unitriangular ? "U" : "N", &m, &n, alpha, (char *)a->data + i * p.stride, &lda,
-             (char *)out->data + i * q.stride, &ldb, (size_t)1, (size_t)1, (size_t)1, (size_t)1);
-    return 0;
+    triangles t = {.a = a, .x = out, .shape = {triangle_of(a, upper, unitriangular, !left)}, .n_shapes = 1, .right = !left};
+    return run_triangles(&t);
 }
 
 /* ---- QR */
