@@ -31,6 +31,8 @@ static void drop_plan(td_fft_plan *p)
         td_mem_free(p->fine, (size_t)(p->columns->n * TD_FFT_BLOCK) * item);
     if (p->coarse)
         td_mem_free(p->coarse, (size_t)(p->columns->n * n_blocks(p)) * item);
+    td_mem_free(p->half_roots, p->half ? (size_t)p->half->n * item : 0);
+    drop_plan(p->half);
     drop_plan(p->inner);
     drop_plan(p->columns);
     drop_plan(p->rows);
@@ -102,6 +104,24 @@ static int64_t smooth(int64_t m)
 
 static void run_tasks(td_fft_job *job);
 
+/* Real lines of an even number of elements are lines of half as many complex ones. */
+static td_fft_plan *make_real_plan(int64_t n, bool wide)
+{
+    td_fft_plan *p = td_mem_alloc(sizeof *p);
+    const size_t bytes = (size_t)(n / 2) * (wide ? 16 : 8);
+    if (!p)
+        return NULL;
+    *p = (td_fft_plan){.n = n, .wide = wide, .real = true, .references = 1, .half = make_plan(n / 2, wide, true)};
+    if (!p->half || !(p->half_roots = td_mem_alloc(bytes))) {
+        drop_plan(p);
+        return NULL;
+    }
+    for (int64_t k = 0; k < n / 2; k++)
+        store_number(p->half_roots, k, k, n, 1, wide);
+    p->bytes = sizeof *p + bytes + p->half->bytes;
+    return p;
+}
+
 static td_fft_plan *make_plan(int64_t n, bool wide, bool split)
 {
     td_fft_plan *p = td_mem_alloc(sizeof *p);
@@ -110,6 +130,8 @@ static td_fft_plan *make_plan(int64_t n, bool wide, bool split)
         return NULL;
     *p = (td_fft_plan){.n = n, .wide = wide, .references = 1, .bytes = sizeof *p};
     int64_t rest = n;
+    for (; rest % 32 == 0 || (rest % 8 == 0 && rest % 16); rest /= 8)       /* fours are left, not twos */
+        p->factors[p->n_factors++] = 8;
     for (int r = 4; r <= TD_FFT_RADIX && rest > 1; r = r == 4 ? 2 : r == 2 ? 3 : r + 2)
         while (rest % r == 0) {
             p->factors[p->n_factors++] = r;
@@ -158,8 +180,8 @@ fail:
  * side.  A task has some 2^16 / 8 numbers at least. */
 static void run_tasks(td_fft_job *job)
 {
-    const td_fft_plan *plan = job->plan, *whole = plan->inner ? plan->inner : plan;
-    job->scratch = whole->n;
+    const td_fft_plan *plan = job->plan, *some = plan->half ? plan->half : plan, *whole = some->inner ? some->inner : some;
+    job->scratch = whole->n > plan->n ? whole->n : plan->n;
     job->split_scratch = whole->columns ? whole->rows->n : 0;
     job->side = whole->n <= TD_FFT_SIDE && job->lines >= (whole->columns ? 8 : 3);
     int64_t tasks = job->side ? (job->lines + TD_FFT_BLOCK - 1) / TD_FFT_BLOCK : job->lines;
@@ -174,15 +196,15 @@ static td_fft_plan *kept[KEPT];
 
 /* A reference to a plan of that length; NULL without memory.  Plans are made outside of the lock: two threads may make the same one,
  * and both are right.  One that is larger than the cache isn't kept. */
-static td_fft_plan *find_plan(int64_t n, bool wide)
+static td_fft_plan *find_plan(int64_t n, bool wide, bool real)
 {
     td_fft_plan *found = NULL, *dropped[KEPT + 1] = {NULL};
     pthread_mutex_lock(&lock);
     for (int i = 0; i < KEPT && kept[i] && !found; i++)
-        if (kept[i]->n == n && kept[i]->wide == wide)
+        if (kept[i]->n == n && kept[i]->wide == wide && kept[i]->real == real)
             __atomic_add_fetch(&(found = kept[i])->references, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
-    if (found || !(found = make_plan(n, wide, true)) || found->bytes > KEPT_BYTES)
+    if (found || !(found = real ? make_real_plan(n, wide) : make_plan(n, wide, true)) || found->bytes > KEPT_BYTES)
         return found;
     pthread_mutex_lock(&lock);
     size_t total = found->bytes;
@@ -211,7 +233,8 @@ static int run(td_tensor *from, td_fft_end from_end, td_tensor *to, td_fft_end t
     if (!to->numel)
         return 0;
     bool wide = to->dtype == TD_F64 || to->dtype == TD_C128;
-    td_fft_plan *plan = find_plan(n, wide);
+    const bool real = from_end == TD_FFT_REAL || to_end == TD_FFT_REAL;
+    td_fft_plan *plan = find_plan(n, wide, real && n % 2 == 0);
     if (!plan)
         return -1;
     td_fft_job job = {.plan = plan, .from = from->data, .to = to->data, .inner = 1, .n_from = from->sizes[dim], .n_to = to->sizes[dim],

@@ -17,11 +17,14 @@ typedef struct td_fft_plan {
     int64_t n;
     int     n_factors, factors[TD_FFT_FACTORS];
     bool    wide;                       /* double precision */
+    bool    real;                       /* for real lines of an even length: only `half` is used */
     void   *roots;                      /* n complex numbers, exp(-2 pi i k / n); NULL where only columns and rows are used */
     /* Columns and rows: number k of column j meets exp(-2 pi i k j / n). */
     struct td_fft_plan *columns, *rows; /* or NULL; columns->n * rows->n == n */
     void   *fine;                       /* [columns->n][2][TD_FFT_BLOCK]: real and imaginary parts for j within a block */
     void   *coarse;                     /* [columns->n][blocks of columns] complex numbers, for the blocks' first j */
+    struct td_fft_plan *half;           /* of n / 2 numbers, or NULL */
+    void   *half_roots;                 /* n / 2 numbers, exp(-2 pi i k / n) */
     /* Bluestein */
     struct td_fft_plan *inner;          /* of the convolution's length, or NULL */
     void   *chirp;                      /* n numbers, exp(-pi i k^2 / n) */

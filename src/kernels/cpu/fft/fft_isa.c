@@ -9,6 +9,7 @@
  *
  * Every line goes through the same operations in the same order whatever the registers' width. */
 #ifndef T
+#include <math.h>
 #include <string.h>
 #include "base/base.h"
 #include "base/simd.h"
@@ -124,6 +125,7 @@ static inline __attribute__((always_inline)) void N(transpose)(V *rows)
 /* `count` lines, whose numbers lie `step` apart; lanes past them repeat the last. */
 typedef struct N(lines_at) { char *at[VECTOR / sizeof(T)]; int64_t step; int count; bool real, adjacent; } N(lines_at);
 
+
 /* Fills up lanes without a line, and finds out whether lines lie side by side, so that one load has a number of each. */
 static __attribute__((noinline)) void N(settle)(N(lines_at) *l)
 {
@@ -219,28 +221,126 @@ static __attribute__((noinline)) void N(scatter)(const W *x, int64_t n, bool swa
         }
 }
 
+/* Real lines of 2 h numbers: even ones are real parts, odd ones imaginary.  A line in one piece looks like h complex numbers. */
+static void N(gather_pairs)(const N(lines_at) *l, int64_t h, W *x)
+{
+    if (l->step == 1) {
+        N(lines_at) same = *l;
+        same.real = same.adjacent = false;
+        N(gather)(&same, h, false, x);
+        return;
+    }
+    const int64_t step = l->step * (int64_t)sizeof(T);
+    for (int64_t k = 0; k < h; k++)
+        if (l->adjacent)
+            x[k] = (W){N(load)(l->at[0] + 2 * k * step), N(load)(l->at[0] + (2 * k + 1) * step)};
+        else
+            for (int i = 0; i < LANES; i++) {
+                x[k].re[i] = *(const T *)(l->at[i] + 2 * k * step);
+                x[k].im[i] = *(const T *)(l->at[i] + (2 * k + 1) * step);
+            }
+}
+/* Back, parts exchanged. */
+static void N(scatter_pairs)(const W *x, int64_t h, T scale, const N(lines_at) *l)
+{
+    if (l->step == 1) {
+        N(lines_at) same = *l;
+        same.real = same.adjacent = false;
+        N(scatter)(x, h, true, scale, &same);
+        return;
+    }
+    const int64_t step = l->step * (int64_t)sizeof(T);
+    for (int64_t k = 0; k < h; k++)
+        if (l->adjacent) {
+            N(keep)(l->at[0] + 2 * k * step, x[k].im * scale);
+            N(keep)(l->at[0] + (2 * k + 1) * step, x[k].re * scale);
+        } else {
+            for (int i = 0; i < l->count; i++) {
+                *(T *)(l->at[i] + 2 * k * step) = x[k].im[i] * scale;
+                *(T *)(l->at[i] + (2 * k + 1) * step) = x[k].re[i] * scale;
+            }
+        }
+}
+
 /* ---- lines side by side */
 
+/* A transform without a chirp.  Buffers of more than the first cache holds go through it by columns and rows, so that the second cache
+ * is read and written once for each of them instead of once per radix; `work` has room for two of the longer ones. */
+static W *N(side_by_parts)(const td_fft_plan *plan, W *x, W *y, W *work)
+{
+    if (!plan->columns)
+        return JOIN(side_plain, S)(plan, x, y);
+    const int64_t n1 = plan->columns->n, n2 = plan->rows->n;
+    const C *roots = plan->roots;
+    W *more = work + n2;                /* the longer one */
+    for (int64_t j = 0; j < n2; j++) {
+        for (int64_t k = 0; k < n1; k++)
+            work[k] = x[j + n2 * k];
+        const W *z = JOIN(side_plain, S)(plan->columns, work, more);
+        y[j] = z[0];
+        for (int64_t k = 1; k < n1; k++)
+            y[k * n2 + j] = j ? JOIN(side_mul, S)(z[k], roots[j * k]) : z[k];
+    }
+    for (int64_t k = 0; k < n1; k++) {
+        const W *z = JOIN(side_plain, S)(plan->rows, y + k * n2, work);
+        for (int64_t j = 0; j < n2; j++)
+            x[k + n1 * j] = z[j];
+    }
+    return x;
+}
+
 /* A transform with or without the chirp; x and y are both work space, and the result is in either. */
-static W *N(side)(const td_fft_plan *plan, W *x, W *y)
+static W *N(side)(const td_fft_plan *plan, W *x, W *y, W *work)
 {
     if (!plan->inner)
-        return JOIN(side_plain, S)(plan, x, y);
+        return N(side_by_parts)(plan, x, y, work);
     JOIN(side_chirp_in, S)(plan, x);
-    W *z = JOIN(side_plain, S)(plan->inner, x, y);
+    W *z = N(side_by_parts)(plan->inner, x, y, work);
     JOIN(side_chirp_filter, S)(plan, z);
-    W *back = JOIN(side_plain, S)(plan->inner, z, z == x ? y : x);
+    W *back = N(side_by_parts)(plan->inner, z, z == x ? y : x, work);
     JOIN(side_chirp_out, S)(plan, back);
     return back;
 }
 
+/* From the transform z of h complex numbers, which are a real line's even and odd ones: X[k] = (z[k] + z*[h - k]) / 2 -
+ * i w^k (z[k] - z*[h - k]) / 2, w the root for 2 h; the first, the last and the one between
+ * them without products, as infinities want it.  Up to n_to. */
+static void N(from_pairs)(const W *z, int64_t h, const C *roots, int64_t n_to, W *x)
+{
+    const V none = {0}, half = none + (T)0.5;
+    x[0] = (W){z[0].re + z[0].im, none};
+    x[h] = (W){z[0].re - z[0].im, none};
+    for (int64_t k = 1; k < h; k++) {
+        const W a = z[k], b = z[h - k];
+        const W sum = {(a.re + b.re) * half, (a.im - b.im) * half}, difference = {(a.im + b.im) * half, (b.re - a.re) * half};
+        x[k] = JOIN(side_add, S)(sum, JOIN(side_mul, S)(difference, roots[k]));
+    }
+    if (h % 2 == 0)
+        x[h / 2] = (W){z[h / 2].re, none - z[h / 2].im};
+    for (int64_t k = h + 1; k < n_to; k++)
+        x[k] = (W){x[2 * h - k].re, none - x[2 * h - k].im};
+}
+/* The way back, unscaled: z[k] = x[k] + x*[h - k] + i w^-k (x[k] - x*[h - k]), with real and imaginary parts exchanged, since the
+ * transform that follows goes forward. */
+static void N(to_pairs)(const W *x, int64_t h, const C *roots, W *z)
+{
+    z[0] = (W){x[0].re - x[h].re, x[0].re + x[h].re};
+    for (int64_t k = 1; k < h; k++) {
+        const W a = x[k], b = x[h - k];
+        const W sum = {a.re + b.re, a.im - b.im}, difference = {a.re - b.re, a.im + b.im};
+        const W turned = JOIN(side_mul, S)(difference, (C){roots[k].re, -roots[k].im});
+        z[k] = (W){sum.im + turned.re, sum.re - turned.im};
+    }
+}
+
 /* What a task does with lines [from, to): LANES at a time from gathering to scattering, so that they stay in the cache between.  Their
  * numbers are `inner` apart: along the last dimension 1, and then lines are each in one piece. */
-static void N(batch)(const td_fft_job *job, int64_t from, int64_t to, W *x)
+static void N(batch)(const td_fft_job *job, int64_t from, int64_t to, W *x, W *work)
 {
     const td_fft_plan *plan = job->plan;
     const bool swap = !job->forward;
-    const int64_t n = plan->n, stride = job->inner;
+    const int64_t n = plan->n, h = n / 2, stride = job->inner;
+    const bool pairs = plan->half != NULL, from_pairs = pairs && job->from_end == TD_FFT_REAL, to_pairs = pairs && job->to_end == TD_FFT_REAL;
     W *y = x + job->scratch;
     for (int64_t line = from; line < to; line += LANES) {
         N(lines_at) in = {.step = stride, .real = job->from_end == TD_FFT_REAL}, out = {.step = stride, .real = job->to_end == TD_FFT_REAL};
@@ -251,7 +351,21 @@ static void N(batch)(const td_fft_job *job, int64_t from, int64_t to, W *x)
             out.at[i] = (char *)job->to + (outer * job->n_to * stride + at) * (int64_t)(out.real ? sizeof(T) : sizeof(C));
         }
         N(settle)(&in), N(settle)(&out);
-        const int64_t given = job->from_end == TD_FFT_HALF ? n / 2 + 1 : n;
+        if (from_pairs) {
+            N(gather_pairs)(&in, h, x);
+            const W *z = N(side)(plan->half, x, y, work);
+            W *to_there = z == x ? y : x;
+            N(from_pairs)(z, h, plan->half_roots, job->n_to, to_there);
+            N(scatter)(to_there, job->n_to, false, (T)job->scale, &out);
+            continue;
+        }
+        const int64_t given = job->from_end == TD_FFT_HALF ? h + 1 : n;
+        if (to_pairs) {
+            N(gather)(&in, given, false, x);
+            N(to_pairs)(x, h, plan->half_roots, y);
+            N(scatter_pairs)(N(side)(plan->half, y, x, work), h, (T)job->scale, &out);
+            continue;
+        }
         N(gather)(&in, given, swap, x);
         if (job->from_end == TD_FFT_HALF) {      /* what the other half would conjugate must be real */
             W *ends[] = {x, n % 2 ? x : x + n / 2};
@@ -260,7 +374,7 @@ static void N(batch)(const td_fft_job *job, int64_t from, int64_t to, W *x)
             for (int64_t k = given; k < n; k++)
                 x[k] = swap ? (W){-x[n - k].re, x[n - k].im} : (W){x[n - k].re, -x[n - k].im};
         }
-        N(scatter)(N(side)(plan, x, y), job->n_to, swap, (T)job->scale, &out);
+        N(scatter)(N(side)(plan, x, y, work), job->n_to, swap, (T)job->scale, &out);
     }
 }
 
@@ -310,6 +424,71 @@ static C *N(line)(const td_fft_plan *plan, C *x, C *y, W *work)
     return x;
 }
 
+/* The same with any plan. */
+static C *N(any)(const td_fft_plan *plan, C *x, C *y, W *work)
+{
+    if (!plan->inner)
+        return N(line)(plan, x, y, work);
+    JOIN(one_chirp_in, S)(plan, x);
+    C *z = N(line)(plan->inner, x, y, work);
+    JOIN(one_chirp_filter, S)(plan, z);
+    C *result = N(line)(plan->inner, z, z == x ? y : x, work);
+    JOIN(one_chirp_out, S)(plan, result);
+    return result;
+}
+
+/* A real line by half as many complex numbers: see from_pairs() and to_pairs(). */
+static void N(single_pairs)(const td_fft_job *job, int64_t line, C *x, W *work)
+{
+    const td_fft_plan *half = job->plan->half;
+    const int64_t h = half->n, stride = job->inner, outer = line / stride, at = line % stride;
+    const C *roots = job->plan->half_roots;
+    const T scale = (T)job->scale, less = scale / 2;
+    C *y = x + job->scratch, *z = x;
+    if (job->from_end == TD_FFT_REAL) {
+        const T *from = (const T *)job->from + outer * 2 * h * stride + at;
+        C *to = (C *)job->to + outer * job->n_to * stride + at;
+        if (half->columns && stride == 1) {
+            N(split)(half, (const C *)from, y, x, false, 1, work);
+        } else {
+            for (int64_t k = 0; k < h; k++)
+                x[k] = (C){from[2 * k * stride], from[(2 * k + 1) * stride]};
+            z = N(any)(half, x, y, work);
+        }
+        to[0] = (C){scale * (z[0].re + z[0].im), 0};
+        to[h * stride] = (C){scale * (z[0].re - z[0].im), 0};
+#pragma omp simd
+        for (int64_t k = 1; k < h; k++) {
+            const C a = z[k], b = z[h - k], w = roots[k], d = {a.im + b.im, b.re - a.re};
+            to[k * stride] = (C){less * (a.re + b.re + d.re * w.re - d.im * w.im), less * (a.im - b.im + d.re * w.im + d.im * w.re)};
+        }
+        if (h % 2 == 0)
+            to[h / 2 * stride] = (C){scale * z[h / 2].re, scale * -z[h / 2].im};
+        for (int64_t k = h + 1; k < job->n_to; k++)
+            to[k * stride] = (C){to[(2 * h - k) * stride].re, -to[(2 * h - k) * stride].im};
+        return;
+    }
+    const C *in = (const C *)job->from + outer * job->n_from * stride + at;
+    T *to = (T *)job->to + outer * 2 * h * stride + at;
+    /* The parts are exchanged here, or by split(). */
+    const bool cut = half->columns && stride == 1;
+    const T even = in[0].re + in[h * stride].re, odd = in[0].re - in[h * stride].re;
+    x[0] = cut ? (C){even, odd} : (C){odd, even};
+#pragma omp simd
+    for (int64_t k = 1; k < h; k++) {
+        const C a = in[k * stride], b = in[(h - k) * stride], w = roots[k], d = {a.re - b.re, a.im + b.im};
+        const T re = a.re + b.re - d.im * w.re + d.re * w.im, im = a.im - b.im + d.re * w.re + d.im * w.im;
+        x[k] = cut ? (C){re, im} : (C){im, re};
+    }
+    if (cut) {
+        N(split)(half, x, y, (C *)to, true, scale, work);
+        return;
+    }
+    z = N(any)(half, x, y, work);
+    for (int64_t k = 0; k < h; k++)
+        to[2 * k * stride] = scale * z[k].im, to[(2 * k + 1) * stride] = scale * z[k].re;
+}
+
 /* Backward transforms are forward ones with real and imaginary parts exchanged at both ends.  For halves, the imaginary parts of the
  * first number and, of an even n, the middle one count as 0, as if the input had been symmetric. */
 static void N(single)(const td_fft_job *job, int64_t line, C *x, W *work)
@@ -319,6 +498,10 @@ static void N(single)(const td_fft_job *job, int64_t line, C *x, W *work)
     const bool swap = !job->forward;
     const T scale = (T)job->scale;
     C *y = x + job->scratch;
+    if (plan->half) {
+        N(single_pairs)(job, line, x, work);
+        return;
+    }
     if (plan->columns && stride == 1 && job->from_end == TD_FFT_COMPLEX && job->to_end == TD_FFT_COMPLEX) {
         N(split)(plan, (const C *)job->from + outer * n, x, (C *)job->to + outer * n, swap, scale, work);
         return;
@@ -344,16 +527,7 @@ static void N(single)(const td_fft_job *job, int64_t line, C *x, W *work)
                 *(swap ? &ends[e]->re : &ends[e]->im) = 0;
         }
     }
-    C *result;
-    if (plan->inner) {
-        JOIN(one_chirp_in, S)(plan, x);
-        C *z = N(line)(plan->inner, x, y, work);
-        JOIN(one_chirp_filter, S)(plan, z);
-        result = N(line)(plan->inner, z, z == x ? y : x, work);
-        JOIN(one_chirp_out, S)(plan, result);
-    } else {
-        result = N(line)(plan, x, y, work);
-    }
+    C *const result = N(any)(plan, x, y, work);
     if (job->to_end == TD_FFT_REAL) {
         T *out = (T *)job->to + outer * job->n_to * stride + at;
         for (int64_t k = 0; k < job->n_to; k++)
@@ -368,8 +542,8 @@ static void N(single)(const td_fft_job *job, int64_t line, C *x, W *work)
 static void N(tasks)(void *context, int64_t from, int64_t to)
 {
     td_fft_job *job = context;
-    /* Side by side two buffers of vectors; else two of numbers, and two of vectors for columns or rows. */
-    const int64_t numbers = 2 * job->scratch * (job->side ? LANES : 1), more = job->side ? 0 : 2 * job->split_scratch * LANES;
+    /* Two buffers, side by side of vectors, and two of vectors for columns or rows. */
+    const int64_t numbers = 2 * job->scratch * (job->side ? LANES : 1), more = 2 * job->split_scratch * LANES;
     const size_t bytes = (size_t)(numbers + more + LANES) * sizeof(C);
     char *block = td_mem_alloc(bytes);
     if (!block) {
@@ -380,7 +554,7 @@ static void N(tasks)(void *context, int64_t from, int64_t to)
     for (int64_t task = from; task < to; task++) {
         const int64_t first = task * TD_FFT_BLOCK, last = first + TD_FFT_BLOCK;
         if (job->side)
-            N(batch)(job, first, last < job->lines ? last : job->lines, wide);
+            N(batch)(job, first, last < job->lines ? last : job->lines, wide + 2 * job->split_scratch, wide);
         else
             N(single)(job, task, (C *)(wide + 2 * job->split_scratch), wide);
     }

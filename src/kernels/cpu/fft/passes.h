@@ -2,7 +2,7 @@
  * reordering.  Included for one line at a time and for several side by side: E is a complex number or a vector of them, one
  * per line, whose parts have type R; C is the scalar one, of T.
  *
- * A pass reads and writes every number once, and its roots once per s numbers, so the number of passes counts: radix 4 comes
+ * A pass reads and writes every number once, and its roots once per s numbers, so the number of passes counts: radix 8 comes
  * first, and every prime up to 13 has a pass whose radix is a constant. */
 
 static inline E P(add)(E a, E b) { return (E){a.re + b.re, a.im + b.im}; }
@@ -42,6 +42,42 @@ static void P(pass4)(int64_t m, int64_t s, const E *x, E *y, const C *roots)
             to[q + s] = TWIDDLED(P(add)(ac2, bd2), w1);
             to[q + 2 * s] = TWIDDLED(P(sub)(ac, bd), w2);
             to[q + 3 * s] = TWIDDLED(P(sub)(ac2, bd2), w3);
+        }
+    }
+}
+
+/* Radix 8: two of radix 4, of the even and of the odd numbers.  A third fewer passes than radix 4. */
+static inline void P(turn4)(E a, E b, E c, E d, E *to)
+{
+    const E ac = P(add)(a, c), ac2 = P(sub)(a, c), bd = P(add)(b, d), bd2 = P(minus_i)(P(sub)(b, d));
+    to[0] = P(add)(ac, bd), to[1] = P(add)(ac2, bd2), to[2] = P(sub)(ac, bd), to[3] = P(sub)(ac2, bd2);
+}
+static void P(pass8)(int64_t m, int64_t s, const E *x, E *y, const C *roots)
+{
+    const T c = (T)M_SQRT1_2;
+    for (int64_t p = 0; p < m; p++) {
+        const C w1 = roots[p * s], w2 = roots[2 * p * s], w3 = roots[3 * p * s], w4 = roots[4 * p * s];
+        const C w5 = roots[5 * p * s], w6 = roots[6 * p * s], w7 = roots[7 * p * s];
+        const E *from = x + s * p;
+        const int64_t step = s * m;
+        E *to = y + 8 * s * p;
+        SIMD
+        for (int64_t q = 0; q < s; q++) {
+            const E *a = from + q;
+            E e[4], o[4];
+            P(turn4)(a[0], a[2 * step], a[4 * step], a[6 * step], e);
+            P(turn4)(a[step], a[3 * step], a[5 * step], a[7 * step], o);
+            o[1] = (E){c * (o[1].re + o[1].im), c * (o[1].im - o[1].re)};
+            o[2] = P(minus_i)(o[2]);
+            o[3] = (E){c * (o[3].im - o[3].re), -c * (o[3].re + o[3].im)};
+            to[q] = P(add)(e[0], o[0]);
+            to[q + s] = TWIDDLED(P(add)(e[1], o[1]), w1);
+            to[q + 2 * s] = TWIDDLED(P(add)(e[2], o[2]), w2);
+            to[q + 3 * s] = TWIDDLED(P(add)(e[3], o[3]), w3);
+            to[q + 4 * s] = TWIDDLED(P(sub)(e[0], o[0]), w4);
+            to[q + 5 * s] = TWIDDLED(P(sub)(e[1], o[1]), w5);
+            to[q + 6 * s] = TWIDDLED(P(sub)(e[2], o[2]), w6);
+            to[q + 7 * s] = TWIDDLED(P(sub)(e[3], o[3]), w7);
         }
     }
 }
@@ -119,6 +155,7 @@ static __attribute__((noinline)) E *P(plain)(const td_fft_plan *plan, E *x, E *y
         case 4: P(pass4)(m, s, x, y, roots); break;
         case 5: P(pass5)(m, s, x, y, roots, n); break;
         case 7: P(pass7)(m, s, x, y, roots, n); break;
+        case 8: P(pass8)(m, s, x, y, roots); break;
         case 11: P(pass11)(m, s, x, y, roots, n); break;
         case 13: P(pass13)(m, s, x, y, roots, n); break;
         default: P(pass_any)(r, m, s, x, y, roots, n); break;
