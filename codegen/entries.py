@@ -367,6 +367,9 @@ def each_name(entry):
         one = {k: fill(v) if name and isinstance(v, str) else v for k, v in entry.items() if k != 'for'}
         if name and 'refuses' in one:
             one['refuses'] = {fill(text): groups for text, groups in one['refuses'].items()}
+        for field in ('doc', 'example'):
+            if isinstance(entry.get(field), dict):          # one for each name
+                one[field] = fill(entry[field][name])
         for field in ('args', 'raises') if name else ():
             if field in one:
                 one[field] = {key: fill(text) for key, text in one[field].items()}

@@ -177,7 +177,7 @@ class Manual:
             return {'of': first.target.schema.name}
         if 'copy_of' in first.entry:
             return {'of': first.entry['copy_of'].schema.name, 'line': 'The result is new memory, not a view.'}
-        entries = [g[0].entry for g in groups if not g[0].target]
+        entries = [g[0].entry for g in groups if not g[0].target and (g[0].variant != 'out' or len(groups) == 1)]
         if name.endswith('_') and name[:-1] in self.groups and not any('example' in e for e in entries):
             return {'of': name[:-1], 'in_place': True}
         text = list(dict.fromkeys(p for e in entries for p in flowed(e.get('doc') or '')))

@@ -3707,28 +3707,28 @@ TD_API int td_special_scaled_modified_bessel_k0_out(td_tensor *x, td_tensor *out
 /* ``exp(x)`` times the modified Bessel function of the second kind of order 1. */
 TD_API td_tensor *td_special_scaled_modified_bessel_k1(td_tensor *x);
 TD_API int td_special_scaled_modified_bessel_k1_out(td_tensor *x, td_tensor *out) TD_MUST_USE;
-/* The chebyshev_polynomial_t of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the first kind, T_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_t(td_tensor *x, td_tensor *n);
 TD_API int td_special_chebyshev_polynomial_t_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
-/* The chebyshev_polynomial_u of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the second kind, U_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_u(td_tensor *x, td_tensor *n);
 TD_API int td_special_chebyshev_polynomial_u_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
-/* The chebyshev_polynomial_v of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the third kind, V_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_v(td_tensor *x, td_tensor *n);
 TD_API int td_special_chebyshev_polynomial_v_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
-/* The chebyshev_polynomial_w of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the fourth kind, W_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_w(td_tensor *x, td_tensor *n);
 TD_API int td_special_chebyshev_polynomial_w_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
-/* The hermite_polynomial_h of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Hermite's polynomial as physics has it, H_n(x). */
 TD_API td_tensor *td_special_hermite_polynomial_h(td_tensor *x, td_tensor *n);
 TD_API int td_special_hermite_polynomial_h_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
-/* The hermite_polynomial_he of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Hermite's polynomial as statistics has it, He_n(x). */
 TD_API td_tensor *td_special_hermite_polynomial_he(td_tensor *x, td_tensor *n);
 TD_API int td_special_hermite_polynomial_he_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
-/* The laguerre_polynomial_l of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Laguerre's polynomial, L_n(x). */
 TD_API td_tensor *td_special_laguerre_polynomial_l(td_tensor *x, td_tensor *n);
 TD_API int td_special_laguerre_polynomial_l_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
-/* The legendre_polynomial_p of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Legendre's polynomial, P_n(x). */
 TD_API td_tensor *td_special_legendre_polynomial_p(td_tensor *x, td_tensor *n);
 TD_API int td_special_legendre_polynomial_p_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
 /* The chebyshev_polynomial_t of degree n at ``2 * x - 1``. */
@@ -4613,60 +4613,60 @@ TD_API td_tensor *td__segment_reduce(td_tensor *data, const char *reduce, td_ten
 TD_API int td__dimI(int64_t *results, td_tensor *self) TD_MUST_USE;
 /* Alias of dense_dim. */
 TD_API int td__dimV(int64_t *results, td_tensor *self) TD_MUST_USE;
-/* The chebyshev_polynomial_t of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the first kind, T_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_t_x_scalar(td_scalar x, td_tensor *n);
 TD_API int td_special_chebyshev_polynomial_t_x_scalar_out(td_scalar x, td_tensor *n,
         td_tensor *out) TD_MUST_USE;
-/* The chebyshev_polynomial_t of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the first kind, T_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_t_n_scalar(td_tensor *x, td_scalar n);
 TD_API int td_special_chebyshev_polynomial_t_n_scalar_out(td_tensor *x, td_scalar n,
         td_tensor *out) TD_MUST_USE;
-/* The chebyshev_polynomial_u of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the second kind, U_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_u_x_scalar(td_scalar x, td_tensor *n);
 TD_API int td_special_chebyshev_polynomial_u_x_scalar_out(td_scalar x, td_tensor *n,
         td_tensor *out) TD_MUST_USE;
-/* The chebyshev_polynomial_u of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the second kind, U_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_u_n_scalar(td_tensor *x, td_scalar n);
 TD_API int td_special_chebyshev_polynomial_u_n_scalar_out(td_tensor *x, td_scalar n,
         td_tensor *out) TD_MUST_USE;
-/* The chebyshev_polynomial_v of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the third kind, V_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_v_x_scalar(td_scalar x, td_tensor *n);
 TD_API int td_special_chebyshev_polynomial_v_x_scalar_out(td_scalar x, td_tensor *n,
         td_tensor *out) TD_MUST_USE;
-/* The chebyshev_polynomial_v of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the third kind, V_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_v_n_scalar(td_tensor *x, td_scalar n);
 TD_API int td_special_chebyshev_polynomial_v_n_scalar_out(td_tensor *x, td_scalar n,
         td_tensor *out) TD_MUST_USE;
-/* The chebyshev_polynomial_w of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the fourth kind, W_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_w_x_scalar(td_scalar x, td_tensor *n);
 TD_API int td_special_chebyshev_polynomial_w_x_scalar_out(td_scalar x, td_tensor *n,
         td_tensor *out) TD_MUST_USE;
-/* The chebyshev_polynomial_w of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Chebyshev's polynomial of the fourth kind, W_n(x). */
 TD_API td_tensor *td_special_chebyshev_polynomial_w_n_scalar(td_tensor *x, td_scalar n);
 TD_API int td_special_chebyshev_polynomial_w_n_scalar_out(td_tensor *x, td_scalar n,
         td_tensor *out) TD_MUST_USE;
-/* The hermite_polynomial_h of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Hermite's polynomial as physics has it, H_n(x). */
 TD_API td_tensor *td_special_hermite_polynomial_h_x_scalar(td_scalar x, td_tensor *n);
 TD_API int td_special_hermite_polynomial_h_x_scalar_out(td_scalar x, td_tensor *n, td_tensor *out) TD_MUST_USE;
-/* The hermite_polynomial_h of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Hermite's polynomial as physics has it, H_n(x). */
 TD_API td_tensor *td_special_hermite_polynomial_h_n_scalar(td_tensor *x, td_scalar n);
 TD_API int td_special_hermite_polynomial_h_n_scalar_out(td_tensor *x, td_scalar n, td_tensor *out) TD_MUST_USE;
-/* The hermite_polynomial_he of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Hermite's polynomial as statistics has it, He_n(x). */
 TD_API td_tensor *td_special_hermite_polynomial_he_x_scalar(td_scalar x, td_tensor *n);
 TD_API int td_special_hermite_polynomial_he_x_scalar_out(td_scalar x, td_tensor *n, td_tensor *out) TD_MUST_USE;
-/* The hermite_polynomial_he of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Hermite's polynomial as statistics has it, He_n(x). */
 TD_API td_tensor *td_special_hermite_polynomial_he_n_scalar(td_tensor *x, td_scalar n);
 TD_API int td_special_hermite_polynomial_he_n_scalar_out(td_tensor *x, td_scalar n, td_tensor *out) TD_MUST_USE;
-/* The laguerre_polynomial_l of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Laguerre's polynomial, L_n(x). */
 TD_API td_tensor *td_special_laguerre_polynomial_l_x_scalar(td_scalar x, td_tensor *n);
 TD_API int td_special_laguerre_polynomial_l_x_scalar_out(td_scalar x, td_tensor *n, td_tensor *out) TD_MUST_USE;
-/* The laguerre_polynomial_l of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Laguerre's polynomial, L_n(x). */
 TD_API td_tensor *td_special_laguerre_polynomial_l_n_scalar(td_tensor *x, td_scalar n);
 TD_API int td_special_laguerre_polynomial_l_n_scalar_out(td_tensor *x, td_scalar n, td_tensor *out) TD_MUST_USE;
-/* The legendre_polynomial_p of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Legendre's polynomial, P_n(x). */
 TD_API td_tensor *td_special_legendre_polynomial_p_x_scalar(td_scalar x, td_tensor *n);
 TD_API int td_special_legendre_polynomial_p_x_scalar_out(td_scalar x, td_tensor *n, td_tensor *out) TD_MUST_USE;
-/* The legendre_polynomial_p of degree n, cut to a whole number, at x; 0 for a negative degree. */
+/* Legendre's polynomial, P_n(x). */
 TD_API td_tensor *td_special_legendre_polynomial_p_n_scalar(td_tensor *x, td_scalar n);
 TD_API int td_special_legendre_polynomial_p_n_scalar_out(td_tensor *x, td_scalar n, td_tensor *out) TD_MUST_USE;
 /* The chebyshev_polynomial_t of degree n at ``2 * x - 1``. */
