@@ -319,4 +319,5 @@ TD_EXPORT_DEVICE = {
     .launch = launch, .program_free = program_free, .product = cuda_product, .convolution = cuda_convolution,
     .library_version = cuda_library_version, .fft = cuda_fft, .factor = cuda_factor, .graph_begin = cuda_graph_begin, .graph_end = cuda_graph_end,
     .graph_launch = cuda_graph_launch, .graph_free = cuda_graph_free, .fused_product = cuda_fused_product,
+    .attention = cuda_attention,
 };

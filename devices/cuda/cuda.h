@@ -30,6 +30,7 @@ void  cuda_unrecorded_end(int before);
 int   cuda_product(td_device device, void *stream, const td_product *product);
 int   cuda_fused_product(td_device device, void *stream, const td_fused_product *product);
 int   cuda_convolution(td_device device, void *stream, const td_convolution_call *convolution);
+int   cuda_attention(td_device device, void *stream, const td_attention_call *attention);
 int   cuda_fft(td_device device, void *stream, const td_fft_call *fft);
 int64_t cuda_fft_version(void);
 int   cuda_factor(td_device device, void *stream, const td_factor_call *factor);

@@ -1,11 +1,11 @@
 /* Convolutions by cuDNN, where it is installed; without it the core's kernels convolve.
  *
- * These are the calls that cuDNN has had since long before its graphs, and still has.  What they are told of a convolution (descriptors), and which of
+ * A graph is asked for first (cudnn_graph.c); what it has no plan for, and what is to be measured, goes by the calls of this file, which cuDNN has had
+ * since long before its graphs, and still has.  What they are told of a convolution (descriptors), and which of
  * cuDNN's ways is taken, is a plan, made when a shape is first met and kept: a call is a look in a table.  A shape that cuDNN says it doesn't take has
  * a plan, too, which says so.  Memory that a way needs is the core's, of the current stream, on which the call is made: when it is freed, it is reused
  * after what is asked for here. */
-#include "cudnn.h"
-#include "vendor.h"
+#include "cudnn_handles.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -18,11 +18,7 @@ CUDNN_FUNCTIONS(POINTER)
 
 enum { WAYS = 16, BUCKETS = 1024, MOST_MEASURED = 1 << 30 };
 
-/* What tells plans apart; one spatial dimension is made two. */
-typedef struct shape {
-    int index, type, kind, flags, last, n;                     /* n: all dimensions */
-    int x[5], y[5], w[5], stride[3], padding[3], dilation[3], groups;
-} shape;
+typedef cuda_dnn_shape shape;          /* what tells plans apart */
 typedef struct plan {
     struct plan                 *next;
     shape                        shape;
@@ -37,7 +33,7 @@ typedef struct plan {
 static plan *plans[BUCKETS];
 static pthread_mutex_t plans_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int failed(const char *what, cudnnStatus_t status)
+int cuda_dnn_failed(const char *what, cudnnStatus_t status)
 {
     char more[300] = "";
     cudnnGetLastErrorString(more, sizeof more);
@@ -57,8 +53,8 @@ int64_t cuda_library_version(const char *name)
     return cuda_has(&library) ? (int64_t)cudnnGetVersion() : 0;
 }
 
-static cuda_handles handles = {.library = &library, .lock = PTHREAD_MUTEX_INITIALIZER, .create = &cudnnCreate, .set_stream = &cudnnSetStream, .destroy = &cudnnDestroy,
-                               .failed = failed, .what = "a handle of cuDNN (torch.backends.cudnn.enabled = False does without)"};
+cuda_handles cuda_dnn_handles = {.library = &library, .lock = PTHREAD_MUTEX_INITIALIZER, .create = &cudnnCreate, .set_stream = &cudnnSetStream, .destroy = &cudnnDestroy,
+                               .failed = cuda_dnn_failed, .what = "a handle of cuDNN (torch.backends.cudnn.enabled = False does without)"};
 
 /* ---- shapes */
 
@@ -207,8 +203,7 @@ static unsigned hash_of(const shape *s)
     return (hash ^ hash >> 15) % BUCKETS;
 }
 
-/* cuDNN says so of what it has no way to compute, and of a shape that it takes for a mistake. */
-static bool declined(cudnnStatus_t status) { return status >= CUDNN_STATUS_BAD_PARAM && status < CUDNN_STATUS_INTERNAL_ERROR; }
+bool cuda_dnn_declined(cudnnStatus_t status) { return status >= CUDNN_STATUS_BAD_PARAM && status < CUDNN_STATUS_INTERNAL_ERROR; }
 
 static plan *plan_of(cudnnHandle_t h, const shape *s, const td_convolution_call *c, td_device device)
 {
@@ -224,8 +219,8 @@ static plan *plan_of(cudnnHandle_t h, const shape *s, const td_convolution_call 
     status = status ? status : choose(h, p, c, device);
     if (!p->taken)
         forget(p);
-    if (status && !declined(status)) {
-        failed("a convolution's plan", status);
+    if (status && !cuda_dnn_declined(status)) {
+        cuda_dnn_failed("a convolution's plan", status);
         free(p);
         return NULL;
     }
@@ -251,9 +246,14 @@ int cuda_convolution(td_device device, void *stream, const td_convolution_call *
     if (is_product(c) || !shape_of(device.index, c, &s) || !aligned(c->x) || !aligned(c->y) || !aligned(c->w))
         return 1;
     cuda_handle *h;
-    const int begun = cuda_begin(&handles, device.index, stream, &h);
+    const int begun = cuda_begin(&cuda_dnn_handles, device.index, stream, &h);
     if (begun)
         return begun;
+    const int by_graph = cuda_graph_convolution(device, h, &s, c);
+    if (by_graph <= 0) {
+        cuda_put_handle(h);
+        return by_graph;
+    }
     pthread_mutex_lock(&plans_lock);
     plan *p = plan_of(h->of, &s, c, device);
     pthread_mutex_unlock(&plans_lock);
@@ -265,7 +265,7 @@ int cuda_convolution(td_device device, void *stream, const td_convolution_call *
     }
     if (result == 0) {
         cudnnStatus_t status = convolve(h->of, p, c, room ? td_storage_data(room) : NULL);
-        result = status == 0 ? 0 : declined(status) ? 1 : failed("a convolution", status);
+        result = status == 0 ? 0 : cuda_dnn_declined(status) ? 1 : cuda_dnn_failed("a convolution", status);
     }
     td_storage_release(room);
     cuda_put_handle(h);

@@ -8,7 +8,7 @@
  *   reuse in the order of the streams, counted and limited;
  * - programs (`build kernel launch`): the core's own kernels for accelerators, written once in a common dialect of C, run on it, and
  *   operators that have no such kernel come to the CPU without being registered;
- * - `product`, `fused_product`, `convolution`, `fft`, `factor`: a vendor's library computes them where that is faster.
+ * - `product`, `fused_product`, `convolution`, `attention`, `fft`, `factor`: a vendor's library computes them where that is faster.
  *
  * What is worth it gets native kernels, by td_register_impl, td_register_kernel and td_register_boxed for (TD_KEY_DENSE, type).
  *
@@ -113,6 +113,25 @@ typedef struct td_convolution_call {
     void               *x, *y, *w;
 } td_convolution_call;
 
+/* Attention without a mask: out = softmax(scale * q k') v, of float16 or bfloat16 numbers, for each of batch x heads; heads / kv_heads neighbours share keys
+ * and values.  q, out and their gradients are [batch][heads][queries][width or value_width], k, v and theirs [batch][kv_heads][keys][...], with the strides of
+ * four dimensions, in elements.  lse: float32, [batch][heads][queries] one behind the other, the logarithms of the sums, which are computed forward and read
+ * `backward`, where grad is that of out, and dq, dk and dv are computed.  Nothing is empty.  Sums are at least float32. */
+typedef struct td_attention_operand {
+    void   *data;
+    int64_t strides[4];
+} td_attention_operand;
+typedef struct td_attention_call {
+    uint32_t             size;          /* sizeof(td_attention_call): it may grow at the end */
+    td_dtype             dtype;
+    uint32_t             flags;         /* td_library_flag */
+    bool                 backward;
+    int64_t              batch, heads, kv_heads, queries, keys, width, value_width;
+    double               scale;
+    td_attention_operand q, k, v, out, grad, dq, dk, dv;
+    float               *lse;
+} td_attention_call;
+
 /* Discrete Fourier transforms of `batch` blocks that lie one behind the other, with dimensions of these sizes, none of them 0: of complex numbers (pairs of
  * `dtype`, float32 or float64), of real ones, of which the last dimension's first half (size / 2 + 1 numbers) comes out, or from that to real ones, backward.
  * Nothing is scaled.  C2R may overwrite x; else x and y don't share memory and x stays. */
@@ -154,7 +173,7 @@ typedef enum td_library_flag {
     TD_PRODUCT_F16_SUMS = 2,            /* parts of a sum may be added in the operands' dtype: float16 */
     TD_PRODUCT_BF16_SUMS = 4,           /* bfloat16 */
     TD_CONVOLUTION_TF32 = 8,
-    TD_CONVOLUTION_OFF = 16,            /* no library: the core's kernels convolve */
+    TD_CONVOLUTION_OFF = 16,            /* no library: the core's kernels convolve, and attend */
     TD_CONVOLUTION_MEASURE = 32,        /* the first call of a shape tries which way is the fastest */
     TD_CONVOLUTION_DETERMINISTIC = 64,  /* results don't differ from one call to the next */
     TD_LIBRARY_DETERMINISTIC = 128,     /* the same of everything */
@@ -237,6 +256,7 @@ typedef struct td_device_library {
 
     /* ---- more of a vendor's library, as `product`; where it isn't there or declines, the core asks for the product alone */
     int       (*fused_product)(td_device device, void *stream, const td_fused_product *product);
+    int       (*attention)(td_device device, void *stream, const td_attention_call *attention);
 } td_device_library;
 
 /* Load a device from a shared library; its type, or -1 with an error that says what is wrong with it.  A path, or a device's name: the

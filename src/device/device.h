@@ -121,6 +121,7 @@ int   td_device_launch_lanes(td_device device, void *kernel, int64_t groups, int
 int   td_device_product(td_device device, const td_product *product);
 int   td_device_fused_product(td_device device, const td_fused_product *product);
 int   td_device_convolution(td_device device, const td_convolution_call *convolution);
+int   td_device_attention(td_device device, const td_attention_call *attention);
 int   td_device_fft(td_device device, const td_fft_call *fft);
 int   td_device_factor(td_device device, const td_factor_call *factor);
 

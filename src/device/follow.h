@@ -5,7 +5,7 @@
 
 /* A call of a device's table that a graph may hold. */
 typedef enum td_request_kind {
-    TD_ASK_LAUNCH, TD_ASK_FILL, TD_ASK_COPY, TD_ASK_PRODUCT, TD_ASK_FUSED_PRODUCT, TD_ASK_CONVOLUTION, TD_ASK_FFT, TD_ASK_FACTOR
+    TD_ASK_LAUNCH, TD_ASK_FILL, TD_ASK_COPY, TD_ASK_PRODUCT, TD_ASK_FUSED_PRODUCT, TD_ASK_CONVOLUTION, TD_ASK_ATTENTION, TD_ASK_FFT, TD_ASK_FACTOR
 } td_request_kind;
 typedef struct td_request {
     td_request_kind           kind;

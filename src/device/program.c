@@ -266,6 +266,7 @@ int64_t td_library_declined(void) { return __atomic_load_n(&library_declined, __
 BY_LIBRARY(product, td_product, TD_ASK_PRODUCT)
 BY_LIBRARY(fused_product, td_fused_product, TD_ASK_FUSED_PRODUCT)
 BY_LIBRARY(convolution, td_convolution_call, TD_ASK_CONVOLUTION)
+BY_LIBRARY(attention, td_attention_call, TD_ASK_ATTENTION)
 BY_LIBRARY(fft, td_fft_call, TD_ASK_FFT)
 BY_LIBRARY(factor, td_factor_call, TD_ASK_FACTOR)
 

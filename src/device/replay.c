@@ -89,6 +89,7 @@ static int ask(td_stream *stream, const td_request *r)
     case TD_ASK_PRODUCT: return library->product(device, handle, r->of);
     case TD_ASK_FUSED_PRODUCT: return library->fused_product(device, handle, r->of);
     case TD_ASK_CONVOLUTION: return library->convolution(device, handle, r->of);
+    case TD_ASK_ATTENTION: return library->attention(device, handle, r->of);
     case TD_ASK_FFT: return library->fft(device, handle, r->of);
     default: return library->factor(device, handle, r->of);
     }
@@ -98,7 +99,7 @@ static size_t size_of_call(td_request_kind kind)
 {
     return kind == TD_ASK_PRODUCT ? sizeof(td_product) : kind == TD_ASK_FUSED_PRODUCT ? sizeof(td_fused_product)
          : kind == TD_ASK_CONVOLUTION ? sizeof(td_convolution_call)
-         : kind == TD_ASK_FFT ? sizeof(td_fft_call) : sizeof(td_factor_call);
+         : kind == TD_ASK_ATTENTION ? sizeof(td_attention_call) : kind == TD_ASK_FFT ? sizeof(td_fft_call) : sizeof(td_factor_call);
 }
 
 static size_t whole_words(size_t bytes) { return (bytes + 7) & ~(size_t)7; }

@@ -571,7 +571,8 @@ def test_operators_use_products_with_what_follows_them(fake):
                  lambda x, w, bias, a: tede._addmm_activation(bias, a, w.t()), lambda x, w, bias, a: tede._addmm_activation(bias, a, w.t(), alpha=3),
                  lambda x, w, bias, a: F.linear(x.double(), w.double(), bias.double())]
         alone = [lambda x, w, bias, a: F.linear(x, w), lambda x, w, bias, a: tede.addmm(bias, a, w.t(), beta=2),
-                 lambda x, w, bias, a: tede.addmm(x[:, :, :2].reshape(5, 6), a, w.t()), lambda x, w, bias, a: F.linear(tede.cat([x, x], 2)[..., :7], tede.cat([w, w], 1)[:, :7], bias)]
+                 lambda x, w, bias, a: tede.addmm(x[:, :, :2].reshape(5, 6), a, w.t()),
+                 lambda x, w, bias, a: F.linear(tede.cat([x, x], 2)[..., :7], tede.cat([w, w], 1)[:, :7], bias)]
         for number, call in enumerate(fused + alone):
             before, calls = (count("epilogues"), count("products")), tede._C._library_calls()
             result = call(*(t.cuda() for t in (x, w, bias, a)))
@@ -594,7 +595,8 @@ def test_operators_use_products_with_what_follows_them(fake):
                 tede.testing.assert_close(one.grad.cpu(), other.grad)
             y, t = tede.func.jvp(lambda a: tede._addmm_activation(leaves[0].detach(), a, leaves[2].detach(), use_gelu=use_gelu), (operands[1],), (operands[1],))
             assert t.abs().sum().item() > 0
-            tede.testing.assert_close(tede.vmap(lambda a: tede._addmm_activation(operands[0], a, operands[2], use_gelu=use_gelu))(tede.stack([operands[1]] * 2))[1], y)
+            mapped = tede.vmap(lambda a: tede._addmm_activation(operands[0], a, operands[2], use_gelu=use_gelu))
+            tede.testing.assert_close(mapped(tede.stack([operands[1]] * 2))[1], y)
         with tede.autocast("cuda", dtype=tede.float16), tede.no_grad():
             assert tede._addmm_activation(*operands).dtype == tede.float16
     """)
@@ -740,7 +742,7 @@ def test_convolutions_are_planned_once_and_as_programs_want_them(fake):
         F.conv2d(*here).sum().backward()
         for a, b in zip((x, w), here):
             tede.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-4, atol=1e-4)
-    """)
+    """, FAKE_CUDNN_GRAPH="0")
 
 
 def test_memory_that_a_convolution_works_in_is_the_streams(fake):
@@ -767,7 +769,7 @@ def test_memory_that_a_convolution_works_in_is_the_streams(fake):
             assert kept.cpu().eq(7).all()
         del y, z, kept, results
         assert tede.cuda.memory_allocated() == before
-    """)
+    """, FAKE_CUDNN_GRAPH="0")
 
 
 def test_convolutions_that_the_vendor_doesnt_take(fake):
@@ -788,7 +790,7 @@ def test_convolutions_that_the_vendor_doesnt_take(fake):
         y = F.conv2d(x.cuda(), far[1:].view(6, 4, 3, 3))                    # not at a multiple of 16 bytes
         assert count("convolutions") == 0 and tede.allclose(y.cpu(), F.conv2d(x, far.cpu()[1:].view(6, 4, 3, 3)), atol=1e-3)
         check(x, w, by=1)
-    """)
+    """, FAKE_CUDNN_GRAPH="0")
     fake("""
         x, w = tede.randn(2, 4, 40, 40), tede.randn(6, 4, 3, 3)
         far, weight = x.cuda(), w.cuda()
@@ -797,7 +799,7 @@ def test_convolutions_that_the_vendor_doesnt_take(fake):
         y = tede.nn.functional.conv2d(far, weight)
         assert count("plans") == 1 and count("convolutions") == 0
         tede.testing.assert_close(y.cpu(), tede.nn.functional.conv2d(x, w), rtol=1e-4, atol=1e-3)
-    """, TEDE_NO_CACHE="1")
+    """, TEDE_NO_CACHE="1", FAKE_CUDNN_GRAPH="0")
 
 
 def test_what_cudnn_fails_with_is_an_exception(fake):
@@ -821,7 +823,7 @@ def test_what_cudnn_fails_with_is_an_exception(fake):
         before = count("convolutions")
         assert tede.allclose(call(), y, atol=1e-4) and count("convolutions") == before
         assert tede.equal(call(), y) and count("convolutions") == before + 1
-    """)
+    """, FAKE_CUDNN_GRAPH="0")
 
 
 def test_without_cudnn_convolutions_are_left_to_the_core(fake, tmp_path):
@@ -837,6 +839,162 @@ def test_without_cudnn_convolutions_are_left_to_the_core(fake, tmp_path):
         cudnn = tede.backends.cudnn
         assert count("convolutions") == 0 and cudnn.version() is None and not cudnn.is_available() and cudnn.enabled
     """, CUDA_HOME=str(tmp_path))
+
+
+# ---- cuDNN's graphs
+
+def test_convolutions_are_cudnns_graphs(fake):
+    """Each kind, in one to three dimensions and both layouts, by a graph that is planned once for a shape."""
+    fake("""
+        import itertools
+        F = tede.nn.functional
+        tede.manual_seed(0)
+        calls = 0
+        for (dims, last), dtype in itertools.product(((1, False), (2, False), (2, True), (3, False)), (tede.float32, tede.float64, tede.float16, tede.bfloat16)):
+            x, w = tede.randn(2, 4, *(5, 6, 4)[:dims]).to(dtype), tede.randn(6, 2, *(3, 2, 2)[:dims]).to(dtype)
+            options = dict(stride=(2, 1, 1)[:dims], padding=(1, 0, 1)[:dims], dilation=(1, 2, 1)[:dims], groups=2)
+            convolve = getattr(F, f"conv{dims}d")
+            here = x.double().requires_grad_(), w.double().requires_grad_()
+            wanted = convolve(*here, **options)
+            grad = tede.randn(wanted.shape).to(dtype)
+            wanted.backward(grad.double())
+            far = x.cuda(), w.cuda()
+            if last:
+                far = far[0].to(memory_format=tede.channels_last), far[1]
+            far = [t.requires_grad_() for t in far]
+            close = dict(rtol=1e-5, atol=1e-5) if dtype in (tede.float32, tede.float64) else dict(rtol=2e-2, atol=5e-2)
+            for again in range(2):
+                y = convolve(*far, **options)
+                slopes = tede.autograd.grad(y, far, grad.cuda())
+                for one, other in zip((y, *slopes), (wanted, here[0].grad, here[1].grad)):
+                    tede.testing.assert_close(one.detach().cpu().double(), other.detach(), **close)
+                calls += 3
+                assert count("convolutions") == count("graph convolutions") == calls, (dims, dtype, last)
+        assert count("plans") == count("descriptors") == calls // 2 - 4     # of what plans were made of nothing is left; some layouts are the same
+        assert tede._C._library_calls() == calls and tede._C._library_declined() == 0
+    """)
+
+
+def test_graphs_are_what_programs_allow_and_else_the_older_calls_convolve(fake):
+    """The fake's engine 1 uses tensor cores and isn't deterministic, 2 is plain; of a dilation of 7 it has none, and a stride of 9 is a mistake."""
+    fake("""
+        F, cudnn = tede.nn.functional, tede.backends.cudnn
+        x, w = tede.randn(2, 4, 6, 6, device="cuda"), tede.randn(6, 4, 3, 3, device="cuda")
+        def used(x=x, w=w, **options):
+            before = count("graph convolutions"), count("convolutions")
+            y = F.conv2d(x, w, **options)
+            tede.testing.assert_close(y.cpu(), F.conv2d(x.cpu(), w.cpu(), **options), rtol=1e-3, atol=1e-3)
+            return count("graph convolutions") - before[0], count("convolutions") - before[1], count("algorithm")
+        assert used() == (1, 1, 1) and used(x.double(), w.double()) == (1, 1, 1)
+        cudnn.allow_tf32 = False
+        assert used() == (1, 1, 2) and used(x.double(), w.double()) == (1, 1, 1)
+        cudnn.allow_tf32 = True
+        cudnn.deterministic = True
+        assert used() == (1, 1, 2) and used(x.double(), w.double()) == (1, 1, 2)
+        cudnn.deterministic = False
+        cudnn.benchmark = True
+        assert used()[:2] == (0, 2) and count("measured") == 1              # the older calls measure, once more
+        cudnn.benchmark = False
+        plans, declined = count("plans"), tede._C._library_declined()
+        large = tede.randn(1, 4, 30, 30, device="cuda")
+        for _ in range(2):
+            assert used(large, dilation=7)[:2] == used(large, stride=9)[:2] == (0, 0)
+        assert count("plans") == plans and tede._C._library_declined() == declined + 4
+        fresh = (tede.randn(1, 4, 7, 6 + i, device="cuda") for i in range(9))
+        def failing(function, code, x):
+            fake.fake_cuda_fail(function, 0, code)
+            return lambda: used(x)
+        x = next(fresh)
+        used(x)
+        raises(RuntimeError, "a convolution failed: CUDNN_STATUS (5000)", failing(b"cudnnBackendExecute", 5000, x))
+        assert failing(b"cudnnBackendExecute", 3007, x)()[:2] == (0, 1) and used(x)[:2] == (1, 1)       # the older calls do it
+        assert failing(b"cudnnBackendFinalize", 2003, x := next(fresh))()[:2] == used(x)[:2] == (0, 1)
+        assert failing(b"cudnnBackendGetAttribute", 3000, next(fresh))()[:2] == (1, 1)                  # other heuristics are asked
+        raises(tede.OutOfMemoryError, "a graph of cuDNN failed: CUDNN_STATUS (4003)", failing(b"cudnnBackendCreateDescriptor", 4003, x := next(fresh)))
+        assert used(x)[:2] == (1, 1)
+    """)
+    fake("""
+        x, w = tede.randn(2, 4, 40, 40), tede.randn(6, 4, 3, 3)
+        far, weight = x.cuda(), w.cuda()
+        unused, total = tede.cuda.mem_get_info()
+        fake.fake_cuda_limit(total - unused + 2 * 6 * 38 * 38 * 4 + 600)    # enough for the result, and not for what the engine works in
+        y = tede.nn.functional.conv2d(far, weight)
+        assert count("plans") == 2 and count("convolutions") == 0           # nor for the older calls' way
+        tede.testing.assert_close(y.cpu(), tede.nn.functional.conv2d(x, w), rtol=1e-4, atol=1e-3)
+    """, TEDE_NO_CACHE="1")
+
+
+def test_attention_is_cudnns_graphs(fake):
+    """Forward and backward, with shared keys, in the layouts that modules use; masked and causal calls, other dtypes and widths are the core's kernels."""
+    fake("""
+        F = tede.nn.functional
+        tede.manual_seed(0)
+        def attend(q, k, v, **options):
+            return F.scaled_dot_product_attention(q, k, v, enable_gqa=q.shape[1] != k.shape[1], **options)
+        def check(by, sizes, dtype=tede.float16, layout=lambda x: x, **options):
+            heads, kv_heads, queries, keys, width, value_width = sizes
+            operands = [tede.randn(2, h, n, w).to(dtype) for h, n, w in ((heads, queries, width), (kv_heads, keys, width), (kv_heads, keys, value_width))]
+            here, far = [x.double().requires_grad_() for x in operands], [layout(x.cuda()).requires_grad_() for x in operands]
+            before = count("attentions")
+            y = attend(*far, **{name: x.cuda() if isinstance(x, tede.Tensor) else x for name, x in options.items()})
+            assert count("attentions") == before + by, (sizes, dtype)
+            wanted = attend(*here, **options)
+            grad = tede.randn(wanted.shape).to(dtype)
+            slopes, wanted_slopes = tede.autograd.grad(y, far, grad.cuda()), tede.autograd.grad(wanted, here, grad.double())
+            assert count("attentions") == before + 2 * by, (sizes, dtype)
+            close = 1e-4 if dtype in (tede.float32, tede.float64) else 2e-2
+            for one, other in zip((y, *slopes), (wanted, *wanted_slopes)):
+                tede.testing.assert_close(one.detach().cpu().double(), other.detach(), rtol=close, atol=close * 2)
+        behind = lambda x: x.transpose(1, 2).contiguous().transpose(1, 2)       # heads behind positions
+        for dtype in tede.float16, tede.bfloat16:
+            check(1, (2, 2, 5, 7, 16, 16), dtype)
+            check(1, (4, 2, 5, 7, 16, 8), dtype, behind)
+        check(1, (2, 2, 1, 1, 8, 8), scale=0.3)
+        check(1, (2, 2, 5, 7, 16, 16), layout=lambda x: tede.cat([x, x], 3)[..., :16])
+        plans = count("plans")
+        check(1, (2, 2, 1, 1, 8, 8))
+        assert count("plans") == plans
+        check(0, (2, 2, 5, 7, 16, 16), tede.float32)
+        check(0, (2, 2, 7, 7, 16, 16), is_causal=True)
+        check(0, (2, 2, 5, 7, 16, 16), attn_mask=tede.rand(5, 7) > 0.3)
+        check(0, (2, 2, 5, 7, 6, 6))
+        check(0, (2, 2, 13, 7, 16, 16))                 # cuDNN has no plan: declined forward and backward
+        declined = tede._C._library_declined()
+        check(0, (2, 2, 13, 7, 16, 16))
+        assert tede._C._library_declined() == declined + 2
+        with tede.backends.cudnn.flags(enabled=False):
+            check(0, (2, 2, 5, 7, 16, 16))
+        q = tede.randn(1, 2, 4, 8, device="cuda", dtype=tede.float16)
+        fake.fake_cuda_fail(b"cudnnBackendExecute", 0, 5000)
+        raises(RuntimeError, "attention failed: CUDNN_STATUS (5000)", lambda: attend(q, q, q))
+    """)
+    fake("""
+        q = tede.randn(1, 2, 4, 8, dtype=tede.float16)
+        far = q.cuda()
+        for _ in range(2):
+            y = tede.nn.functional.scaled_dot_product_attention(far, far, far)
+            tede.testing.assert_close(y.cpu(), tede.nn.functional.scaled_dot_product_attention(q, q, q), rtol=1e-2, atol=1e-2)
+        assert count("attentions") == 0 and count("descriptors") == 0
+    """, FAKE_CUDNN_GRAPH="9.10")
+
+
+def test_what_a_cuda_graph_records_of_cudnns_graphs_is_done_again(fake):
+    fake("""
+        F = tede.nn.functional
+        x, w, q = tede.randn(2, 4, 6, 6, device="cuda"), tede.randn(6, 4, 3, 3, device="cuda"), tede.randn(1, 2, 4, 8, device="cuda", dtype=tede.float16)
+        bias, weight = tede.randn(5, device="cuda"), tede.randn(5, 6, device="cuda")
+        def step():
+            return F.conv2d(x, w), F.scaled_dot_product_attention(q, q, q), F.linear(x, weight, bias)
+        step()
+        g = tede.cuda.CUDAGraph()
+        with tede.cuda.graph(g):
+            results = step()
+        x.copy_(tede.randn(2, 4, 6, 6)), q.copy_(tede.randn(1, 2, 4, 8))
+        g.replay()
+        for got, wanted in zip(results, step()):
+            assert tede.equal(got, wanted)
+        assert count("attentions") == 3 and count("epilogues") == 3 and count("graph convolutions") == 3
+    """)
 
 
 # ---- Fourier transforms
@@ -1073,6 +1231,12 @@ def test_what_is_declared_of_cudnn_is_what_its_header_says(tmp_path):
         #define perf cudnnConvolutionBwdFilterAlgoPerf_t
         SAME(cudnnConvolutionBwdFilterAlgoPerf_t)
         _Static_assert(CUDNN_MAJOR == 9, "");
+        #include "{DEVICES}/cudnn_graph.h"
+        CUDNN_GRAPH_NUMBERS(NUMBER)
+        CUDNN_GRAPH_FUNCTIONS(FUNCTION)
+        #if CUDNN_VERSION >= 91700
+        CUDNN_ATTENTION_NUMBERS(NUMBER)
+        #endif
     """)
     done = subprocess.run([cuda_environment.CC, "-fsyntax-only", f"-I{tmp_path}", f"-I{there}", str(source)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

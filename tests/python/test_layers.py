@@ -173,7 +173,7 @@ def circles(graph):
 
 
 TABLE = re.compile(r'^#define \w+_(?:NUMBERS|FUNCTIONS)\(\w+\)(?:.*\\\n)*.*\n', re.M)
-VENDORS = {'cublas.c', 'cudnn.c', 'cudnn.h', 'cufft.c', 'cusolver.c', 'vendor.c', 'vendor.h'}
+VENDORS = {'cublas.c', 'cudnn.c', 'cudnn.h', 'cudnn_graph.c', 'cudnn_graph.h', 'cudnn_handles.h', 'cufft.c', 'cusolver.c', 'vendor.c', 'vendor.h'}
 
 
 @pytest.mark.parametrize('device', ['opencl', 'cuda'])

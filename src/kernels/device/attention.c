@@ -105,17 +105,41 @@ static int run(const char *kernel, const attention_values *v, td_tensor *mask, i
     return launch(of, v, mask, buffers);
 }
 
+/* By a vendor's library, with tensors in rows of whole chunks; 1 where there is none that takes the call. */
+static td_attention_operand operand_of(const td_tensor *x)
+{
+    return (td_attention_operand){x->data, {x->strides[0], x->strides[1], x->strides[2], x->strides[3]}};
+}
+static bool library_may(const td_attention_geometry *g, td_tensor *query, td_tensor *mask)
+{
+    return td_device_of(query->device.type)->attention && mask == TD_NONE && !g->causal && (query->dtype == TD_F16 || query->dtype == TD_BF16) &&
+           g->batch && g->heads && g->queries && g->keys && g->width && g->value_width && !(td_library_flags() & TD_CONVOLUTION_OFF);
+}
+static td_attention_call call_of(const td_attention_geometry *g, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *out, td_tensor *lse)
+{
+    return (td_attention_call){.size = sizeof(td_attention_call), .dtype = (td_dtype)query->dtype, .flags = td_library_flags(), .batch = g->batch, .heads = g->heads,
+                               .kv_heads = g->kv_heads, .queries = g->queries, .keys = g->keys, .width = g->width, .value_width = g->value_width, .scale = g->scale,
+                               .q = operand_of(query), .k = operand_of(key), .v = operand_of(value), .out = operand_of(out), .lse = (float *)lse->data};
+}
+
 int td_on_device_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, const td_attention_geometry *geometry, td_tensor *out0,
                            td_tensor *out1)
 {
     attention_values v = values_of(geometry, query, key, value, mask, out0);
     if (!geometry->kv_heads)
         return 0;
-    if (!by_tiles(geometry, &v, query) || !in_pairs(out0))
+    const bool may = library_may(geometry, query, mask) && out1->flags & TD_FLAG_CONTIGUOUS, tiles = by_tiles(geometry, &v, query) && in_pairs(out0);
+    if (!may && !tiles)
         return run("attention_forward", &v, mask, v.heads, v.queries, (td_tensor *[9]){query, key, value, mask, out0, out1});
     TD_AUTO td_tensor *q = in_chunks(query), *k = in_chunks(key), *x = in_chunks(value);
     if (!q || !k || !x)
         return -1;
+    const td_attention_call call = call_of(geometry, q, k, x, out0, out1);
+    const int status = may ? td_device_attention(query->device, &call) : 1;
+    if (status <= 0)
+        return status;
+    if (!tiles)
+        return run("attention_forward", &v, mask, v.heads, v.queries, (td_tensor *[9]){query, key, value, mask, out0, out1});
     v.q = strides_of(q), v.k = strides_of(k), v.v = strides_of(x);
     return run_tiles("attention_forward", &v, mask, v.heads, v.queries, FORWARD_LANES, (td_tensor *[9]){q, k, x, mask, out0, out1});
 }
@@ -131,15 +155,24 @@ int td_on_device_attention_backward(td_tensor *grad, td_tensor *query, td_tensor
     TD_AUTO td_tensor *l = td_make_contiguous(lse), *delta = td_tensor_new(1, &rows, (td_dtype)lse->dtype, query->device);
     if (!l || !delta)
         return -1;
-    if (!by_tiles(geometry, &v, query) || !in_pairs(out0) || !in_pairs(out1) || !in_pairs(out2))
-        return run("attention_delta", &v, mask, 0, rows, (td_tensor *[9]){grad, result, delta}) ||
-               run("attention_queries", &v, mask, v.heads, v.queries, (td_tensor *[9]){query, key, value, mask, grad, l, delta, out0}) ||
-               run("attention_keys", &v, mask, v.kv_heads, v.keys, (td_tensor *[9]){query, key, value, mask, grad, l, delta, out1, out2}) ? -1 : 0;
-    TD_AUTO td_tensor *q = in_chunks(query), *k = in_chunks(key), *x = in_chunks(value), *g = in_chunks(grad), *r = in_chunks(result);
-    if (!q || !k || !x || !g || !r)
-        return -1;
-    v.q = strides_of(q), v.k = strides_of(k), v.v = strides_of(x), v.grad = strides_of(g), v.out = strides_of(r);
-    return run_tiles("attention_delta", &v, mask, 0, rows, BACKWARD_LANES, (td_tensor *[9]){g, r, delta}) ||
-           run_tiles("attention_queries", &v, mask, v.heads, v.queries, BACKWARD_LANES, (td_tensor *[9]){q, k, x, mask, g, l, delta, out0}) ||
-           run_tiles("attention_keys", &v, mask, v.kv_heads, v.keys, BACKWARD_LANES, (td_tensor *[9]){q, k, x, mask, g, l, delta, out1, out2}) ? -1 : 0;
+    const bool may = library_may(geometry, query, mask), tiles = by_tiles(geometry, &v, query) && in_pairs(out0) && in_pairs(out1) && in_pairs(out2);
+    if (may || tiles) {
+        TD_AUTO td_tensor *q = in_chunks(query), *k = in_chunks(key), *x = in_chunks(value), *g = in_chunks(grad), *r = in_chunks(result);
+        if (!q || !k || !x || !g || !r)
+            return -1;
+        td_attention_call call = call_of(geometry, q, k, x, r, l);
+        call.backward = true, call.grad = operand_of(g), call.dq = operand_of(out0), call.dk = operand_of(out1), call.dv = operand_of(out2);
+        const int status = may ? td_device_attention(query->device, &call) : 1;
+        if (status <= 0)
+            return status;
+        if (tiles) {
+            v.q = strides_of(q), v.k = strides_of(k), v.v = strides_of(x), v.grad = strides_of(g), v.out = strides_of(r);
+            return run_tiles("attention_delta", &v, mask, 0, rows, BACKWARD_LANES, (td_tensor *[9]){g, r, delta}) ||
+                   run_tiles("attention_queries", &v, mask, v.heads, v.queries, BACKWARD_LANES, (td_tensor *[9]){q, k, x, mask, g, l, delta, out0}) ||
+                   run_tiles("attention_keys", &v, mask, v.kv_heads, v.keys, BACKWARD_LANES, (td_tensor *[9]){q, k, x, mask, g, l, delta, out1, out2}) ? -1 : 0;
+        }
+    }
+    return run("attention_delta", &v, mask, 0, rows, (td_tensor *[9]){grad, result, delta}) ||
+           run("attention_queries", &v, mask, v.heads, v.queries, (td_tensor *[9]){query, key, value, mask, grad, l, delta, out0}) ||
+           run("attention_keys", &v, mask, v.kv_heads, v.keys, (td_tensor *[9]){query, key, value, mask, grad, l, delta, out1, out2}) ? -1 : 0;
 }

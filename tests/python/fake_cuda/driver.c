@@ -465,6 +465,7 @@ CUresult cuGraphLaunch(CUgraph graph, CUstream stream)
         for (int i = 0; i < MOST_ARGUMENTS; i++)
             o->values[i] = from->values[i] ? copy_of(from->values[i], from->function->sizes[i]) : NULL;
         o->convolution = copy_of(from->convolution, sizeof *from->convolution);
+        o->context = o->kind == CALL ? copy_of(from->context, from->bytes) : from->context;
         fake_counts[LAUNCHES] += o->kind == LAUNCH, fake_counts[GRAPH_KERNELS] += o->kind == LAUNCH;
     }
     fake_counts[GRAPH_LAUNCHES]++;

@@ -35,7 +35,7 @@ typedef struct CUgraph_st *CUgraph;
 
 typedef struct operation {
     struct operation *next;
-    enum { COPY, FILL, LAUNCH, RECORD, WAIT, PRODUCT, CONVOLUTION, OTHER, EXCHANGE } kind;
+    enum { COPY, FILL, LAUNCH, RECORD, WAIT, PRODUCT, CONVOLUTION, CALL, OTHER, EXCHANGE } kind;
     char             *to, *from, *snapshot;
     size_t            bytes;
     uint8_t           byte;
@@ -46,7 +46,7 @@ typedef struct operation {
     void             *values[MOST_ARGUMENTS];
     struct { int ta, tb, type, lda, ldb, ldc, m, n, k, batch; long long sa, sb, sc; double alpha, beta; char *a, *b, *c, *bias, *room; int epilogue; size_t bytes; } product;
     struct convolution *convolution;
-    void            (*work)(void *), *context;
+    void            (*work)(void *), *context;      /* of CALL the context is so many bytes, which are the operation's */
     bool            (*step)(void *);        /* of an exchange with other processes: whether it is over */
 } operation;
 
@@ -72,7 +72,7 @@ extern _Thread_local CUcontext fake_current;
 
 /* What tests count. */
 enum { MEMORY, HOST, STREAMS, EVENTS, MODULES, LAUNCHES, PRODUCTS, COMPILED, HANDLES, MATH, COMPUTE, CONVOLUTIONS, PLANS, MEASURED, DESCRIPTORS, ALGORITHM,
-       CONVOLUTION_MATH, TRANSFORMS, TRANSFORM_PLANS, FACTORS, COLLECTIVES, COMMUNICATORS, GRAPHS, GRAPH_LAUNCHES, GRAPH_KERNELS, EPILOGUES, ALGORITHMS, COUNTS };
+       CONVOLUTION_MATH, TRANSFORMS, TRANSFORM_PLANS, FACTORS, COLLECTIVES, COMMUNICATORS, GRAPHS, GRAPH_LAUNCHES, GRAPH_KERNELS, EPILOGUES, ALGORITHMS, GRAPH_CONVOLUTIONS, ATTENTIONS, COUNTS };
 extern long fake_counts[];
 
 /* What each function of the driver begins with: the lock, and the error that it returns at once. */

@@ -24,7 +24,7 @@ static struct { char function[64]; int after, code; } failure;
 long fake_cuda_count(const char *name)
 {
     static const char *const names[] = {"memory", "host", "streams", "events", "modules", "launches", "products", "compiled", "handles", "math", "compute",
-                                        "convolutions", "plans", "measured", "descriptors", "algorithm", "convolution math", "transforms", "transform plans", "factors", "collectives", "communicators", "graphs", "graph launches", "graph kernels", "epilogues", "algorithms"};
+                                        "convolutions", "plans", "measured", "descriptors", "algorithm", "convolution math", "transforms", "transform plans", "factors", "collectives", "communicators", "graphs", "graph launches", "graph kernels", "epilogues", "algorithms", "graph convolutions", "attentions"};
     for (int i = 0; i < COUNTS; i++)
         if (!strcmp(names[i], name))
             return fake_counts[i];
@@ -262,7 +262,7 @@ void fake_run_one(CUstream s)
         case LAUNCH: run_kernel(s->context, o); break;
         case PRODUCT: open_all(PROT_READ | PROT_WRITE), multiply(o), open_all(PROT_NONE); break;
         case CONVOLUTION: open_all(PROT_READ | PROT_WRITE), fake_convolve(o->convolution), open_all(PROT_NONE); break;
-        case OTHER: open_all(PROT_READ | PROT_WRITE), o->work(o->context), open_all(PROT_NONE); break;
+        case CALL: case OTHER: open_all(PROT_READ | PROT_WRITE), o->work(o->context), open_all(PROT_NONE); break;
         case WAIT:
             while (o->event->done < o->serial)
                 fake_run_one(o->event->stream);
@@ -284,6 +284,8 @@ void fake_free_operation(operation *o)
     for (int i = 0; i < MOST_ARGUMENTS; i++)
         free(o->values[i]);
     free(o->snapshot), free(o->convolution);
+    if (o->kind == CALL)
+        free(o->context);
     free(o);
 }
 void fake_run_all(CUstream s)
