@@ -2,6 +2,8 @@
 
 They run as they stand. While a mode notes operators in a graph (make_fx), cond of a tensor, while_loop and map are noted
 as one operator each, ops.higher_order's, whose arguments are the graphs of the functions; what these take from outside are arguments, too."""
+import functools
+
 import tede
 from tede import _C
 from tede._hop import HigherOrderOperator
@@ -313,11 +315,7 @@ while_loop_op = _ControlFlow("while_loop", _run_while_loop)
 map_impl = _ControlFlow("map_impl", _run_map)
 
 
-def out_dtype(op, output_dtype, *args):
-    """The result of an operator (``torch.ops.aten.mm.default``) in a dtype that holds it: integers of 8 bits are multiplied in `output_dtype`.
-
-    Tensors among the arguments take the dtype that they and `output_dtype` promote to; the result is of `output_dtype`. The operator must be
-    functional and give one tensor: a ValueError otherwise."""
+def _run_out_dtype(op, output_dtype, *args):
     schema = getattr(op, "_schema", None)
     if schema is None:
         raise ValueError("out_dtype's first argument must be an OpOverload")
@@ -325,8 +323,24 @@ def out_dtype(op, output_dtype, *args):
         raise ValueError("out_dtype's first argument needs to be a functional operator")
     if [str(result.type) for result in schema.returns] != ["Tensor"]:
         raise ValueError(f"out_dtype's can only apply to ops that return a single tensor, which {op} doesn't")
-    wide = output_dtype
-    for x in _pytree.tree_leaves(args):
-        if isinstance(x, tede.Tensor):
-            wide = tede.promote_types(wide, x.dtype)
+    if _is_functional(args):
+        return below_functionalize(lambda functions, values: out_dtype(op, output_dtype, *values), [], args, "", "")
+    tensors = [x for x in _pytree.tree_leaves(args) if isinstance(x, tede.Tensor)]
+    recorder = current_recorder()
+    if recorder is None or not all(recorder.sees(x) for x in tensors) or (tede.is_grad_enabled() and any(x.requires_grad for x in tensors)):
+        return _in_dtype(op, output_dtype, args)
+    with recorder.alone():
+        result = _in_dtype(op, output_dtype, args)
+    return recorder.note(out_dtype, {}, result, lambda graphs, node: (op, output_dtype, *_pytree.tree_map_only(tede.Tensor, node, args)))
+
+
+def _in_dtype(op, output_dtype, args):
+    wide = functools.reduce(tede.promote_types, (x.dtype for x in _pytree.tree_leaves(args) if isinstance(x, tede.Tensor)), output_dtype)
     return op(*_pytree.tree_map_only(tede.Tensor, lambda x: x.to(wide), args)).to(output_dtype)
+
+
+out_dtype = _ControlFlow("out_dtype", _run_out_dtype)
+out_dtype.__doc__ = """The result of an operator (``torch.ops.aten.mm.default``) in a dtype that holds it: integers of 8 bits are multiplied in `output_dtype`.
+
+    Tensors among the arguments take the dtype that they and `output_dtype` promote to; the result is of `output_dtype`. The operator must be
+    functional and give one tensor: a ValueError otherwise. make_fx notes it as one node, ops.higher_order's, unless a gradient is asked for."""

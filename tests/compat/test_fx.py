@@ -873,3 +873,19 @@ def test_concrete_arguments_in_a_tuple_are_those_with_names(lib, fx, nn):
     assert fx.symbolic_trace(Rest(), concrete_args=(fx.PH,))(lib.ones(1), lib.ones(1)).item() == 2
     with pytest.raises(RuntimeError, match="Tracing expected 1 arguments but got 2 concrete arguments"):
         fx.symbolic_trace(Rest(), concrete_args=(fx.PH, fx.PH))
+
+
+def test_numbers_of_constants_are_in_the_graph_as_they_are(lib):
+    make_fx = importlib.import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx
+    traced = make_fx(lambda x: x + lib.tensor(2.).item() * int(lib.tensor(3)))(lib.ones(2))
+    assert "_local_scalar_dense" not in traced.code and "add.Tensor(x_1, 6.0)" in traced.code
+    with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+        make_fx(lambda x: x * x.sum().item())(lib.ones(2))
+
+
+def test_operators_are_arguments_of_calls(lib, fx):
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(map, (lib.ops.aten.sin.default, [x])))
+    module = fx.GraphModule(lib.nn.Module(), graph)
+    assert "map(torch.ops.aten.sin.default, [x])" in module.code and lib.equal(next(module(lib.ones(2))), lib.ones(2).sin())

@@ -227,7 +227,7 @@ class _Source:
             return f"{self.known(type(a).__name__, type(a))}.{a.name}"
         if a is Ellipsis:
             return "..."
-        if isinstance(a, (type, types.FunctionType, types.BuiltinFunctionType)):
+        if isinstance(a, (type, types.FunctionType, types.BuiltinFunctionType)) or hasattr(a, "_overloadname") or hasattr(a, "_qualified_op_name"):
             return self.known(a.__name__, a)
         return repr(a)
 

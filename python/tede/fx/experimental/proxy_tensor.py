@@ -126,6 +126,8 @@ class _Recorder(TorchDispatchMode):
         kwargs = self.fake_mode.placed(func, kwargs) if self.fake_mode is not None else kwargs
         self.symbols.decode(args, kwargs)
         given, named = tree.tree_map(self.node_of, (tuple(args), dict(kwargs)))
+        if func is tede.ops.aten._local_scalar_dense.default and given[0] in self.known and not is_symbolic(number := func(*args)):
+            return number               # which the graph has as it is
         node = self.graph.call_function(func, given, named, name=self.graph._target_to_str(func._opname))
         self._check_values(func, node)
         return self._followed(func, node, func(*args, **kwargs))
@@ -206,7 +208,13 @@ class _Recorder(TorchDispatchMode):
             nodes.append(self.graph.get_attr(f"{name}_{i}"))
         node = self.graph.call_function(operator, arguments(nodes, self.node_of), name=operator.name())
         with _pause():      # what a branch passes on isn't the operand any more
-            result = tuple(x.clone() if isinstance(x, Tensor) else x for x in result)
+            if isinstance(result, Tensor):
+                result = result.clone()
+            else:
+                result = tuple(x.clone() if isinstance(x, Tensor) else x for x in result)
+        if isinstance(result, Tensor):
+            self.follow(result, node)
+            return result
         self._describe_all(result, node)
         for i, member in enumerate(result):
             if isinstance(member, Tensor):
