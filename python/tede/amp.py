@@ -17,8 +17,8 @@ from tede import _C
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 _state = threading.local()
-_defaults = {"cpu": _C.bfloat16, "cuda": _C.float16, "xpu": _C.bfloat16, "mps": _C.float16, "hpu": _C.bfloat16,
-             "mtia": _C.bfloat16, "ipu": _C.float16, "xla": _C.bfloat16}
+_defaults = {"cpu": _C.bfloat16, "cuda": _C.float16, "xpu": _C.float16, "mps": _C.float16, "hpu": _C.bfloat16, "mtia": _C.float16,
+             "ipu": _C.float16, "xla": _C.bfloat16, "maia": _C.bfloat16, "privateuseone": _C.float16}
 
 
 def _older(device_type, name):
@@ -40,7 +40,12 @@ def is_autocast_available(device_type):
 
 
 def _is_there(device_type):
-    return device_type == "cpu" or device_type != "meta" and _C._device_count(device_type) > 0
+    try:
+        return device_type == "cpu" or device_type != "meta" and _C._device_count(device_type) > 0
+    except RuntimeError:
+        if device_type in _defaults:        # a kind that autocast has a dtype for, of which nothing else is known
+            return False
+        raise
 
 
 def _enabled(device_type):
@@ -67,8 +72,8 @@ def get_autocast_dtype(device_type):
         if (dtype := _C._autocast_dtype(device_type)) is not None:
             return dtype
         default = _defaults.get(device_type, _C.float16)
-    else:
-        default = _defaults[device_type]
+    elif (default := _defaults.get(device_type)) is None:
+        raise RuntimeError(f"unsupported scalarType: autocast has no dtype for {device_type}")
     return getattr(_state, device_type + "_dtype", default)
 
 

@@ -2,6 +2,7 @@
 import pathlib
 import pickle
 import re
+import warnings
 
 import pytest
 
@@ -215,3 +216,14 @@ def test_a_cells_state_keeps_its_dtype(lib, kind, of_state):
         assert result.dtype == (lib.bfloat16 if kind == "RNNCell" else state.dtype)
         result.float().sum().backward(retain_graph=True)
     assert cell.weight_hh.grad.dtype == lib.float32
+
+
+def test_autocast_of_devices_that_are_not_there_is_off(lib):
+    for kind, name in {'xla': 'bfloat16', 'ipu': 'float16', 'mtia': 'float16', 'maia': 'bfloat16', 'xpu': 'float16', 'hpu': 'bfloat16'}.items():
+        assert lib.is_autocast_enabled(kind) is False and lib.get_autocast_dtype(kind) == getattr(lib, name)
+    with warnings.catch_warnings(action='ignore'):       # deprecated
+        assert lib.is_autocast_xla_enabled() is False and lib.get_autocast_xla_dtype() == lib.bfloat16
+    with pytest.raises(RuntimeError, match='unsupported scalarType'):
+        lib.get_autocast_dtype('meta')
+    with pytest.raises(RuntimeError, match='Expected one of cpu, cuda'):
+        lib.is_autocast_enabled('foo')
