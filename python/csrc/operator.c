@@ -178,6 +178,13 @@ static bool writes_list(const td_op_info *info)
 {
     return info->n_arguments && info->arguments[0].kind == TD_VALUE_TENSORS && info->arguments[0].is_mutable;
 }
+static PyObject *first_argument(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    for (Py_ssize_t k = 0; !nargs && k < PyTuple_GET_SIZE(kwnames); k++)
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(kwnames, k), o->names[0]) == 0)
+            return args[k];
+    return args[0];
+}
 
 /* Most calls of short operators give each argument, tensors and ints as such: then there is nothing to look for. */
 static bool take_plain(const Overload *o, PyObject *const *args, Scratch *s)
@@ -257,8 +264,8 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nar
                 return NULL;
             }
             PyObject *result = invoke(op, o, &s);
-            if (TD_UNLIKELY(result == Py_None) && o->info->n_results == 0 && nargs && writes_list(o->info))
-                return Py_NewRef(args[0]);
+            if (TD_UNLIKELY(result == Py_None) && o->info->n_results == 0 && writes_list(o->info))
+                return Py_NewRef(first_argument(o, args, nargs, kwnames));
             return result;
         }
         if (found < 0)

@@ -13,7 +13,7 @@ def lu(A, pivot=True, get_infos=False, out=None):
                   "LU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\n"
                   "LU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\n"
                   "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)")
-    results = tuple(tede.linalg.lu_factor_ex(A, pivot=pivot, check_errors=not get_infos))
+    results = tuple(tede.linalg.lu_factor_ex(A, pivot=pivot))
     if not get_infos:
         results = results[:2]
     if out is None:

@@ -154,7 +154,7 @@ int td_node_run_retained(td_node *node, td_tensor *const *grads, bool create_gra
 
 /* Set by any thread while others record and run: each is read on its own, and hooks outlive all nodes. */
 bool td_anomaly_on;
-static bool anomaly_nan;
+static bool anomaly_nan = true;
 static const td_anomaly_hooks *anomaly_hooks;
 
 void td_set_anomaly(bool on, bool check_nan, const td_anomaly_hooks *hooks)

@@ -211,3 +211,36 @@ def test_compressed_tensors_have_no_strides(lib, kind):
     for what, call in (('strides', lambda: x.stride()), ('strides', lambda: x.stride(0)), ('is_contiguous', lambda: x.is_contiguous())):
         refused(call, RuntimeError, f'Sparse {kind.upper()} tensors do not have {what}')
     assert x.storage_offset() == 0 and x.values().is_contiguous() and not lib.eye(4).to_sparse().is_contiguous()
+
+
+def test_factors_of_singular_matrices_for_older_programs(lib):
+    for rows in [[0., 1], [0, 1]], [[0., 1]], [[0.], [0]], [[[1., 2], [3, 4]], [[0, 0], [0, 0]]]:
+        a = lib.tensor(rows)
+        factors, pivots = lib.lu(a)
+        assert lib.equal(factors, a.lu()[0]) and pivots.dtype == lib.int32
+        assert lib.lu(a, get_infos=True)[2].max() > 0 and lib._lu_with_info(a)[2].max() > 0
+        refused(lambda: lib.linalg.lu_factor(a), RuntimeError, 'is zero and using it on lu_solve')        # noqa: B023
+
+
+@pytest.mark.parametrize('number', [3, -1, 7])
+def test_numbers_that_stand_for_no_reduction(lib, number):
+    x, sign = lib.ones(2, 3) / 2, lib.ones(2)
+    for name, operands in {'hinge_embedding_loss': (x, x), 'kl_div': (x, x), 'margin_ranking_loss': (x, x, x), 'cosine_embedding_loss': (x, x, sign),
+                           'binary_cross_entropy': (x, x), 'binary_cross_entropy_with_logits': (x, x), 'l1_loss': (x, x), 'huber_loss': (x, x),
+                           'triplet_margin_loss': (x, x, x), 'poisson_nll_loss': (x, x, True, False, 1e-8)}.items():
+        loss = getattr(lib.ops.aten, name)
+        assert lib.equal(loss(*operands, reduction=number), loss(*operands, reduction=0))
+    assert lib.ops.aten.soft_margin_loss(x, x, reduction=number).shape == ()
+
+
+def test_lists_written_by_keyword_are_returned(lib):
+    for arguments in {'scalar': 2}, {'scalars': [2]}:
+        values = [lib.ones(2)]
+        assert lib._foreach_mul_(**arguments, self=values)[0] is values[0] and values[0].tolist() == [2, 2]
+
+
+def test_nan_is_looked_for_wherever_anomalies_are(lib):
+    assert lib.is_anomaly_check_nan_enabled() is True
+    with lib.autograd.detect_anomaly(check_nan=False):
+        assert lib.is_anomaly_check_nan_enabled() is False
+    assert lib.is_anomaly_check_nan_enabled() is True

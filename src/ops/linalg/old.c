@@ -51,10 +51,11 @@ td_tensor *td_op_norm_except_dim(td_tensor *v, int64_t power, int64_t dim)
     TD_AUTO td_tensor *norm = td_norm_scalaropt_dim(rows, &(td_scalar){.kind = TD_SCALAR_INT, .i = power}, 1, (int64_t[]){!last}, false);
     return td_view(norm, v->ndim, sizes);
 }
-/* The name that torch.lu's programs know; the same three results. */
+/* The name that torch.lu's programs know; the same three results. As in PyTorch nothing is checked: factors of a singular matrix are some. */
 int td_op__lu_with_info(td_tensor **results, td_tensor *self, bool pivot, bool check_errors)
 {
-    return td_linalg_lu_factor_ex(results, self, pivot, check_errors);
+    (void)check_errors;
+    return td_linalg_lu_factor_ex(results, self, pivot, false);
 }
 td_tensor *td_op__stack(int64_t n, td_tensor *const *tensors, int64_t dim) { return td_stack(n, tensors, dim); }
 /* A shape is known on the host, so its tensor is on the CPU whatever self's device is. */

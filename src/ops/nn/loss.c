@@ -12,13 +12,15 @@
 
 enum { NONE, MEAN, SUM };
 
-/* The mean over nothing is 0 / 0, NaN, as in PyTorch. */
+/* The mean over nothing is 0 / 0, NaN, as in PyTorch; a number that stands for no reduction is none. */
 static td_tensor *reduce(td_tensor *x, int64_t reduction)
 {
-    if (!x || reduction == NONE)
-        return x ? td_ref(x) : NULL;
+    if (!x)
+        return NULL;
     if (reduction == SUM)
         return td_sum_all(x, TD_DTYPE_NONE);
+    if (reduction != MEAN)
+        return td_ref(x);
     if (td_dtype_is_integral((td_dtype)x->dtype))
         return td_fail(TD_E_RUNTIME, "mean(): could not infer output dtype. Input dtype must be either a floating point or complex "
                        "dtype. Got: %s", td_dtype_title((td_dtype)x->dtype));
@@ -170,6 +172,8 @@ td_tensor *td_op_soft_margin_loss(td_tensor *self, td_tensor *target, int64_t re
 {
     if (refuse_grad("soft_margin_loss", "target", target))
         return NULL;
+    if (reduction != NONE && reduction != SUM)      /* any other number is a mean here */
+        reduction = MEAN;
     if (self->dtype == target->dtype && td_is_floating(self)) {
         TD_AUTO td_tensor *error = td_margin_error(self, target);
         return reduce(error, reduction);
