@@ -45,7 +45,7 @@ static int seed_of(PyObject *o, uint64_t *seed)
     Py_DECREF(n);
     if (overflow < 0 || PyErr_Occurred()) {
         PyErr_Clear();
-        PyErr_SetString(PyExc_RuntimeError, "Overflow when unpacking long long");
+        PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
         return -1;
     }
     return 0;

@@ -329,8 +329,8 @@ static int take(IndexState *w, PyObject *item, int specified)
             return PyErr_Format(PyExc_IndexError, "too many indices for tensor of dimension %d", w->x_ndim), -1;
         if (PySlice_Check(item))
             return take_slice(w, item);
-        long long i = PyLong_AsLongLong(item);
-        return i == -1 && PyErr_Occurred() ? -1 : take_int(w, i);
+        int64_t i;
+        return td_py_as_int(item, &i, true) < 0 ? -1 : take_int(w, i);
     }
     return take_tensor(w, td_tensor_retain(td_py_x(item)));
 }

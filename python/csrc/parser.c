@@ -143,6 +143,13 @@ static int bad_member(const Overload *o, int index, Py_ssize_t i, PyObject *item
     return -1;
 }
 
+static int too_large(const Overload *o, int index, Py_ssize_t i)
+{
+    PyErr_Format(PyExc_TypeError, "%s(): argument '%U' failed to unpack the object at pos %zd with error \"Overflow when unpacking long long\"",
+                 o->info->name, o->names[index], i + 1);
+    return -1;
+}
+
 /* The ints of a sequence, or, where that is NULL, n arguments: those may be meant for another overload. */
 static int ints_of(const Overload *o, int index, PyObject *sequence, PyObject *const *args, Py_ssize_t n, td_value *v, Scratch *s)
 {
@@ -154,9 +161,10 @@ static int ints_of(const Overload *o, int index, PyObject *sequence, PyObject *c
         if (!item)
             return -1;
         if (TD_LIKELY(PyLong_CheckExact(item))) {
-            list[i] = PyLong_AsLongLong(item);
-            if (list[i] == -1 && PyErr_Occurred())
-                return -1;
+            int overflow;
+            list[i] = PyLong_AsLongLongAndOverflow(item, &overflow);
+            if (TD_UNLIKELY(overflow))
+                return too_large(o, index, i);
             continue;
         }
         int found = td_py_as_size(item, &list[i]);

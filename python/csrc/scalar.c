@@ -63,6 +63,14 @@ int td_py_as_scalar(PyObject *o, td_scalar *value, bool tensors)
     return 0;
 }
 
+static int unpacked(PyObject *o, int64_t *value)
+{
+    int overflow;
+    *value = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow)
+        PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
+    return overflow ? -1 : 1;
+}
 static int index_of(PyObject *o, int64_t *value)
 {
     PyObject *index = PyNumber_Index(o);
@@ -70,9 +78,9 @@ static int index_of(PyObject *o, int64_t *value)
         PyErr_Clear();      /* numpy.bool_ and such have the slot, but refuse */
         return 0;
     }
-    *value = PyLong_AsLongLong(index);
+    int found = unpacked(index, value);
     Py_DECREF(index);
-    return *value == -1 && PyErr_Occurred() ? -1 : 1;
+    return found;
 }
 
 int td_py_as_int(PyObject *o, int64_t *value, bool bools)
@@ -80,8 +88,7 @@ int td_py_as_int(PyObject *o, int64_t *value, bool bools)
     if (PyLong_Check(o)) {
         if (PyBool_Check(o) && !bools)
             return 0;
-        *value = PyLong_AsLongLong(o);
-        return *value == -1 && PyErr_Occurred() ? -1 : 1;
+        return unpacked(o, value);
     }
     if (td_py_is_symbolic(o)) {
         TD_PY_AUTO PyObject *number = td_py_number_behind(o);

@@ -121,3 +121,15 @@ def test_kinds_of_errors(lib):
     refused(ValueError, "1D target must have size 1, but got target size: 3", lambda: lib.nn.functional.nll_loss(x, lib.zeros(3).long()))
     refused(ValueError, "Input tensor must have at least 2 dimensions, but got 1", lambda: lib.nn.functional.rms_norm(x, (4, 4)))
     refused(ValueError, "broadcast a dimension with negative length", lambda: lib.broadcast_shapes((-1, 3), (1, 3)))
+
+
+def test_integers_beyond_64_bits(lib):
+    x, far = lib.ones(3), 2 ** 64
+    for call in (lambda: x.sum(far), lambda: x.cumsum(-far), lambda: x[far], lambda: x.__setitem__(far, 1), lambda: x.size(far), lambda: x.topk(far),
+                 lambda: x.roll(far), lambda: x.chunk(far), lambda: lib.eye(far), lambda: lib.nn.functional.max_pool1d(x[None], far),
+                 lambda: lib.Generator().manual_seed(far)):
+        refused(ValueError, "Overflow when unpacking long long", call)
+    for place, call in ((1, lambda: x.reshape(far)), (2, lambda: x.reshape([1, far])), (2, lambda: lib.zeros(2, far)), (1, lambda: x.flip(-far)),
+                        (1, lambda: x.permute((far,))), (1, lambda: lib.nn.functional.pad(x, (far, 1)))):
+        refused(TypeError, f"failed to unpack the object at pos {place} with error \"Overflow when unpacking long long", call)
+    refused(OverflowError, "int too big to convert", lambda: x + far)           # a number, no size
