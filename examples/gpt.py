@@ -263,7 +263,8 @@ def train(run, options):
         print(f"stopped after step {run.step} of {config['steps']}; go on with --resume")
         return False
     final = run.validation[-1][1]
-    print(f"validation loss {final:.4f} nats per byte, bigram {baseline:.4f}: {100 * (1 - final / baseline):.1f}% below")
+    share = 100 * (1 - final / baseline)
+    print(f"validation loss {final:.4f} nats per byte, bigram {baseline:.4f}: {abs(share):.1f}% {'below' if share >= 0 else 'above'} it")
     print(f"saved {options.checkpoint} and {options.plot}; {run.step * tokens / 1e6:.1f}M tokens read")
     return True
 

@@ -1,14 +1,15 @@
 """tede.explain(): traces operator calls: dispatch keys, kernels, copies, memory, times.
 
     with tede.explain():
-        y = x.t() + 1
+        train_step()
 
-prints for each operator the line of Python, the overload and the dispatch keys, what autograd recorded, the kernel and the
-loop with its instruction set, how the iterator ran, threads, memory, views, and hidden copies.
-``with tede.explain(show=False) as e:`` keeps it: `e.steps` is the tree, `e.text()`, `e.html(path)` and
-`e.chrome(path)` write it. As a decorator it explains each call of a function. From a shell:
+prints a summary: time and memory by operator and by line of Python, hidden copies and fallbacks, the ten largest of each. Of a dozen
+calls at most, and with `details=True` of all, it prints the calls, too: for each operator the line of Python, the overload and the
+dispatch keys, what autograd recorded, the kernel and the loop with its instruction set, how the iterator ran, threads, memory, views.
+``with tede.explain(show=False) as e:`` keeps it: `e.steps` is the tree, `e.summary()`, `e.text()`, `e.html(path)` and
+`e.chrome(path)` write it; in a notebook `e` shows itself. As a decorator it explains each call of a function. From a shell:
 
-    python -m tede.explain [--html FILE] [--chrome FILE] [--inner] script.py [arguments ...]
+    python -m tede.explain [--html FILE] [--chrome FILE] [--details] [--inner] [--only TEXT] script.py [arguments ...]
 """
 import functools
 import os
@@ -16,15 +17,19 @@ import sys
 import types
 
 
+_FEW = 12                # so many calls are printed one by one
+
+
 class Explanation:
     """A context manager that watches this thread's calls, not those of others; see the module's docstring.
 
-    show: print the tree at the end, to `file` (the standard error). inner: with the calls that operators make of others.
+    show: print the summary at the end, to `file` (the standard error). details: and the calls; None: where there are a dozen at most.
+    inner: with the calls that operators make of others. only: of the calls those whose line or description has this text.
     alone: say so if there was nothing to report.
     """
 
-    def __init__(self, show=True, inner=False, file=None, alone=True):
-        self.show, self.inner, self.file, self._alone = show, inner, file, alone
+    def __init__(self, show=True, inner=False, file=None, details=None, only="", alone=True):
+        self.show, self.inner, self.file, self.details, self.only, self._alone = show, inner, file, details, only, alone
         self._recorder = None
 
     def __enter__(self):
@@ -37,12 +42,24 @@ class Explanation:
         self._recorder.stop()
         if self.show:
             out = self.file or sys.stderr
-            text = self.text(colours=out.isatty() and not os.environ.get("NO_COLOR"))
+            text = self._printed(out.isatty() and not os.environ.get("NO_COLOR"))
             if text or self._alone:
                 print(text or "no operator was called on this thread", file=out)
 
+    def _printed(self, colours):
+        if not self.steps:
+            return ""
+        few = len(self.steps) <= _FEW
+        details = self.text(colours=colours) if self.only or self.details or (few and self.details is None) else ""
+        if few and details:
+            from tede._explain.summary import Summary
+            return "\n".join([details, "", *Summary(self.steps, self._recorder.duration).head()])
+        hint = "" if details or self.details is False else \
+            "\n\nEach call: explain(details=True), explain(only='softmax'), .text(), .html(path); python -m tede.explain --html page.html"
+        return self.summary(colours=colours) + (f"\n\n{details}" if details else hint)
+
     def __call__(self, function):
-        return _within(function, lambda: Explanation(self.show, self.inner, self.file, alone=False))
+        return _within(function, lambda: Explanation(self.show, self.inner, self.file, self.details, self.only, alone=False))
 
     @property
     def steps(self):
@@ -54,17 +71,31 @@ class Explanation:
         for step in self.steps:
             yield from step.traverse()
 
-    def text(self, inner=None, colours=False):
+    def summary(self, rows=10, colours=False):
+        """Time, memory, hidden copies and fallbacks, by operator and by line, as text; at most `rows` of each."""
+        from tede._explain import summary
+        elapsed = self._recorder.duration if self._recorder else 0
+        return summary.text(summary.Summary(self.steps, elapsed), rows, colours)
+
+    def text(self, inner=None, colours=False, only=None):
+        """The calls, one by one. inner: with those inside of others; only: those whose line or description has this text."""
         from tede._explain.text import tree
-        return tree(self.steps, self.inner if inner is None else inner, colours)
+        return tree(self.steps, self.inner if inner is None else inner, colours, self.only if only is None else only)
+
+    def __str__(self):
+        return self.summary()
 
     def html(self, path=None, name=""):
-        """The tree as a page, a string; written to `path` if there is one."""
+        """Summary and calls as a page, a string; written to `path` if there is one."""
         from tede._explain.page import page
-        return _written(page(self.steps, name), path)
+        return _written(page(self.steps, self._recorder.duration if self._recorder else 0, name), path)
+
+    def _repr_html_(self):
+        from tede._explain.page import fragment
+        return fragment(self.steps, self._recorder.duration if self._recorder else 0)
 
     def chrome(self, path=None):
-        """The tree as a Chrome trace, a string; written to `path` if there is one."""
+        """The calls as a Chrome trace, a string; written to `path` if there is one."""
         from tede._explain.chrome import trace
         return _written(trace(self.steps, self._recorder.began if self._recorder else 0), path)
 
@@ -130,8 +161,8 @@ def _written(text, path):
 class _Module(types.ModuleType):
     """The module is the function too: ``tede.explain`` is both what one calls and what ``python -m`` runs."""
 
-    def __call__(self, function=None, *, show=True, inner=False, file=None):
-        explanation = Explanation(show, inner, file)
+    def __call__(self, function=None, *, show=True, inner=False, file=None, details=None, only=""):
+        explanation = Explanation(show, inner, file, details, only)
         return explanation(function) if callable(function) else explanation
 
 
@@ -144,13 +175,15 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tede.explain", description="Run a program and explain its calls.")
     parser.add_argument("--html", metavar="FILE", help="write a page")
     parser.add_argument("--chrome", metavar="FILE", help="write a trace for Perfetto")
-    parser.add_argument("--inner", action="store_true", help="with the calls that operators make of others")
+    parser.add_argument("--details", action="store_true", help="print each call, not the summary alone")
+    parser.add_argument("--inner", action="store_true", help="of each call, with the calls that it made of others")
+    parser.add_argument("--only", metavar="TEXT", default="", help="print the calls whose line or description has this text")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
     sys.argv = [options.script, *options.arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(options.script)))
-    explanation = Explanation(show=not (options.html or options.chrome), inner=options.inner)
+    explanation = Explanation(inner=options.inner, details=(options.details or options.inner) or None, only=options.only)
     try:
         with explanation:
             runpy.run_path(options.script, run_name="__main__")

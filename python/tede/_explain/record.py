@@ -14,9 +14,11 @@ from tede._explain.listen import listen, unlisten
 (CALL, RETURN, LOOP, ITERATE, PARALLEL, ALLOCATE, FREE, COPY, LIBRARY, NODE, NODE_END, SAVE, FALLBACK) = range(13)
 _KEYS = _C._key_names()
 _DEVICES = (1 << 12) - 1
-# The stage of a call's time that an event begins; other events leave the stage as it is.
-_STAGES = {CALL: "dispatch", LOOP: "loop", ITERATE: "loop", PARALLEL: "loop", COPY: "copy", FALLBACK: "fallback", LIBRARY: "library",
-           SAVE: "autograd"}
+# The stage of a call's time that an event begins; other events leave the stage as it is. What no loop, copy or library reports is the
+# call's own: looking for the kernel, checks, autograd, and all that a kernel does which reports nothing.
+_STAGES = {CALL: "own", LOOP: "loop", ITERATE: "loop", PARALLEL: "loop", COPY: "copy", FALLBACK: "fallback", LIBRARY: "library",
+           SAVE: "own", RETURN: "own", NODE_END: "own"}
+_AUTOGRAD = next(bit for bit, name in _KEYS.items() if name == "Autograd")
 _COPIES = 33554432          # TD_OP_COPIES: a call of such an operator is meant to copy; one inside of another call may be a surprise
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -35,14 +37,14 @@ class Step:
     """A call of an operator, or a node of a backward pass.
 
     name, schema, arguments, results: of a call; tensors in them are `TensorRecord`.
-    site: (file, line, text) of the Python line, for calls that come from Python.
+    site: (file, line, text) of the Python line, for calls that come from Python; of a node, of the call that recorded it.
     keys: the names of the dispatch keys, the highest first. fallbacks: (why, bytes) where a device's call was computed on the CPU.
     kernel: the device's kernel. loops: (function, instruction set) of pointwise loops.
     iterations: (sizes, strides by operand, number of operands, dimensions before) of the iterator.
     parallel: (length, grain, threads). libraries: (function, sizes). copies: (TensorRecord, why, bytes).
     allocated, freed: bytes, those of steps inside included. saved: (node, TensorRecord).
-    began, ended: nanoseconds, with what listening took; duration: without. stages: of that, {stage: nanoseconds}: from the
-    call to the first event ("dispatch": keys, checks, autograd, the output), and from there on; steps inside count for themselves.
+    began, ended: nanoseconds, with what listening took; duration: without. stages: of that, {stage: nanoseconds}: in a "loop", "copy",
+    "library" or "fallback" from its event on, else the call's "own"; steps inside count for themselves.
     thread: where it ran, (number, name). steps: what was called inside.
     """
 
@@ -53,7 +55,7 @@ class Step:
         self.loops, self.iterations, self.parallel, self.libraries, self.copies, self.saved, self.fallbacks, self.steps = ([] for _ in range(8))
         self.allocated = self.freed = self.allocations = self.released = 0
         self.thread = (0, "")
-        self.stages, self._stage, self._mark, self._lost = {}, "dispatch", began, 0
+        self.stages, self._stage, self._mark, self._lost = {}, "own", began, 0
 
     @property
     def overload(self):
@@ -88,12 +90,22 @@ class Step:
         return sum(step.results[0].nbytes for _, step in self.copying())
 
     def copying(self):
-        """(the caller, the call that copied) of what copied() counts."""
+        """(the caller, the call that copied) of what copied() counts. A call that is there to copy hides nothing, nor does what it calls."""
         if self.kind == "call" and not self.flags & _COPIES:
-            for outer in self.traverse():
-                for step in outer.steps:
-                    if step.flags & _COPIES and step.results and isinstance(step.results[0], TensorRecord) and step.viewed() == [None]:
-                        yield outer, step
+            for step in self.steps:
+                if step.copies_as_asked():
+                    yield self, step
+                else:
+                    yield from step.copying()
+
+    def copies_as_asked(self):
+        """Whether it is a call that is there to copy, as contiguous() and to(), and did so."""
+        return bool(self.flags & _COPIES and self.results and isinstance(self.results[0], TensorRecord) and self.viewed() == [None])
+
+    @property
+    def own(self):
+        """Nanoseconds without those of the calls inside."""
+        return max(self.duration - sum(step.duration for step in self.steps), 0)
 
     def traverse(self):
         """This step and all inside it."""
@@ -123,9 +135,15 @@ class Recorder:
 
     def __init__(self):
         self.steps, self._open = [], []
+        self._recorded = {}                        # number of a node of the backward pass -> the line whose call recorded it
         self.outside = Step("outside", "", 0)      # memory allocated and freed between the calls
         self._lost = 0                             # nanoseconds spent here
         self.began = self.ended = 0
+
+    @property
+    def duration(self):
+        """Nanoseconds from start() to stop(), without what listening took."""
+        return max((self.ended or time.monotonic_ns()) - self.began - self._lost, 0)
 
     def start(self):
         symbols.name_of(_C._anchor())        # reads the table now, not during the first call
@@ -176,9 +194,11 @@ class Recorder:
             step.keys, step.kernel = key_names(keys), symbols.name_of(pointer)
             if len(self._open) == 1 or self._open[-2].kind == "node":
                 step.site = _site()
+            if keys >> _AUTOGRAD & 1 and _C.is_grad_enabled():      # one that records nothing leaves the number to the next
+                self._recorded[_C._next_sequence()] = self._open[0].site
             return
         if kind == NODE:
-            self._open_step("node", name, when)
+            self._open_step("node", name, when).site = self._recorded.get(numbers[0])
             return
         step = self._open[-1] if self._open else self.outside
         if kind == RETURN:

@@ -85,6 +85,8 @@ def notes(step):
             yield "view", f"{what} is a view of {owner}" if not step.name.endswith("_") else f"{owner} was written in place"
     for asked, copy in step.copying():
         yield "copy", f"hidden copy, {size(copy.results[0].nbytes)}: {why_copied(asked, copy)}"
+    if step.copies_as_asked():
+        yield "copied", f"as asked, {size(step.results[0].nbytes)}: {why_copied(step, step)}"
     if step.allocated:
         lies = [f"{v.data:#x}" for v, owner in zip(_tensors(step.results), step.viewed()) if v.data and not owner]
         yield "memory", f"{size(step.allocated)} allocated in {step.allocations} block{'s' * (step.allocations != 1)}" + \
@@ -114,12 +116,18 @@ def _operands(step, count):
     return ["the result", *names] if count == len(names) + 1 else [f"operand {i}" for i in range(count)]
 
 
+_STAGES = {"loop": "in loops", "copy": "from a copy on", "fallback": "on the CPU", "library": "in a library"}
+
+
 def _time(step):
     """Where the time went; single calls inside report what they took themselves."""
-    parts = [f"{name} {duration(spent)}" for name, spent in step.stages.items() if spent]
+    parts = [f"{_STAGES[name]} {duration(spent)}" for name, spent in step.stages.items() if spent and name != "own"]
     inside = sum(child.duration for child in step.steps)
     if inside:
         parts.append(f"calls inside {duration(inside)}")
+    own = step.stages.get("own", 0)
+    if parts and own:
+        parts.insert(0, f"{'the node' if step.kind == 'node' else 'the call'} itself {duration(own)}")
     if len(parts) > 1:
         yield "time", ", ".join(parts)
 
@@ -148,9 +156,10 @@ def _lines(step, indent, inner, out, colours):
         out.append(f"{indent}  {dim}inside   {end}{sum(1 for _ in step.traverse()) - 1} calls")
 
 
-def tree(steps, inner=True, colours=False):
-    """The steps as text; without `inner`, what they call is only counted."""
+def tree(steps, inner=True, colours=False, only=""):
+    """The steps as text; without `inner`, what they call is only counted. only: those whose line or description has this text."""
     out = []
     for step in steps:
-        _lines(step, "", inner, out, colours)
+        if not only or only in title(step) or (step.site and only in f"{step.site[0]}:{step.site[1]} {step.site[2]}"):
+            _lines(step, "", inner, out, colours)
     return "\n".join(out)
