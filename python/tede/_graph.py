@@ -1,8 +1,10 @@
 """tede.graph(loss): the autograd graph as a drawing.
 
 Nodes stand in layers, the one farther from the loss below; within a layer they are ordered by where their users stand (the
-barycenter heuristic of Sugiyama, Tagawa and Toda, 1981), which keeps most edges from crossing."""
+barycenter heuristic of Sugiyama, Tagawa and Toda, 1981), which keeps most edges from crossing. An edge that passes layers has a
+narrow column of its own in each of them, so none runs through a box."""
 import html
+import itertools
 
 _ROWS = 200               # lines of a graph as text
 
@@ -58,7 +60,8 @@ class Graph:
                                for t in self.saved(i))]
 
     def _layers(self):
-        """Lists of node numbers: each node below all that lead to it."""
+        """(layers, chains): lists of node numbers, each node below all that lead to it, and for each edge the numbers that it passes from
+        its node to the other; those from len(nodes) on are places between boxes."""
         depth = [0] * len(self.nodes)
         order, into = [], [0] * len(self.nodes)
         for _, to, _ in self.edges:
@@ -77,38 +80,52 @@ class Graph:
         layers = [[] for _ in range(max(depth) + 1)]
         for i in order:
             layers[depth[i]].append(i)
-        place = {i: k for k, i in enumerate(layers[0])}
+        count, chains = len(self.nodes), []
         users = [[] for _ in self.nodes]
         for a, b, _ in self.edges:
-            users[b].append(a)
+            chain = [a]
+            for layer in layers[depth[a] + 1:depth[b]]:
+                layer.append(count)
+                users.append([chain[-1]])
+                chain.append(count)
+                count += 1
+            users[b].append(chain[-1])
+            chains.append([*chain, b])
+        place = {i: k for k, i in enumerate(layers[0])}
         for layer in layers[1:]:
             layer.sort(key=lambda i: sum(place[u] for u in users[i]) / len(users[i]))
             place.update((i, k) for k, i in enumerate(layer))
-        return layers
+        return layers, chains
 
     def svg(self, path=None):
         """The drawing as a string, written to `path` if there is one."""
         labels = [self.label(i) for i in range(len(self.nodes))]
         wide = [max(7.2 * max(map(len, label)) + 18, 70) for label in labels]
         high = [18 + 15 * (len(label) - 1) + 8 for label in labels]
-        layers = self._layers()
+        layers, chains = self._layers()
+        passing = max(map(max, layers)) + 1 - len(self.nodes)
+        wide, high = wide + [8] * passing, high + [0] * passing
         total = max(sum(wide[i] + 20 for i in layer) for layer in layers)
-        at, y = {}, 20
+        at, below, y = {}, {}, 20               # where a box begins, and where its layer ends
         for layer in layers:
-            x = 20 + (total - sum(wide[i] + 20 for i in layer)) / 2
+            x, tallest = 20 + (total - sum(wide[i] + 20 for i in layer)) / 2, max(high[i] for i in layer)
             for i in layer:
-                at[i] = x, y
+                at[i], below[i] = (x, y), y + tallest
                 x += wide[i] + 20
-            y += max(high[i] for i in layer) + 34
+            y += tallest + 34
         out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{total + 40:.0f}" height="{y:.0f}" '
                'font-family="ui-monospace, monospace" font-size="12">',
                '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
                '<path d="M0 0 8 4 0 8z" fill="#888"/></marker></defs>']
-        for a, b, _ in self.edges:
-            x1, y1, x2, y2 = at[a][0] + wide[a] / 2, at[a][1] + high[a], at[b][0] + wide[b] / 2, at[b][1]
-            bend = (y2 - y1) / 2
-            out.append(f'<path d="M{x1:.0f} {y1:.0f}C{x1:.0f} {y1 + bend:.0f} {x2:.0f} {y2 - bend:.0f} {x2:.0f} {y2:.0f}" '
-                       'fill="none" stroke="#888" marker-end="url(#tip)"/>')
+        for chain in chains:                    # down to the end of the layer, then within the gap to the next one
+            x, bottom = at[chain[0]][0] + wide[chain[0]] / 2, at[chain[0]][1] + high[chain[0]]
+            route = f"M{x:.0f} {bottom:.0f}"
+            for here, there in itertools.pairwise(chain):
+                from_y, to_x, to_y = below[here], at[there][0] + wide[there] / 2, at[there][1]
+                bend = (to_y - from_y) / 2
+                route += f"V{from_y:.0f}C{x:.0f} {from_y + bend:.0f} {to_x:.0f} {to_y - bend:.0f} {to_x:.0f} {to_y:.0f}"
+                x = to_x
+            out.append(f'<path d="{route}" fill="none" stroke="#888" marker-end="url(#tip)"/>')
         for i, label in enumerate(labels):
             x, top = at[i]
             leaf = getattr(self.nodes[i], "variable", None) is not None

@@ -39,6 +39,24 @@ def test_the_sum_is_the_allocators():
     del y
 
 
+def test_elements_are_told_from_heads_and_graph_nodes():
+    model = tede.nn.Sequential(tede.nn.Linear(64, 256), tede.nn.GELU(), tede.nn.Linear(256, 8))
+    with tede.memory.track() as t:
+        x = tede.randn(512, 64)
+        small, mine = tede.ones(3), tede.tensor([1.] * 5000)         # one made by no operator
+        loss = model(x).sum()
+    kinds = t.live().by('kind')
+    data, heads = kinds['data'], kinds['head']
+    assert data[0] >= 4 * (512 * 64 + 2 * 512 * 256 + 5000) and data[1] == 6     # x, small, mine, two results and the loss
+    assert heads[0] < 20_000 and heads[1] > 10
+    kept = t.live().by('kept')
+    assert kept['GeluBackward0'][0] >= 4 * 512 * 256 and kept['LinearBackward0'][1] == 2
+    text = str(t)
+    assert len(text.split('\n')) < 10 and 'of heads, graph nodes' in text and '(smaller ones)' in text and 'kept by GeluBackward0' in text
+    assert 'kept by GeluBackward0' in t.live()._repr_html_()
+    assert t.live().nbytes == data[0] + heads[0]
+
+
 def test_a_leak_is_found():
     kept = []
     with pytest.raises(AssertionError, match='live on[\\s\\S]*add'), tede.memory.check_leaks():

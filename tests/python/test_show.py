@@ -1,5 +1,6 @@
 """x.show() and tede.graph() draw what is there."""
 import pathlib
+import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as xml
@@ -78,6 +79,38 @@ def test_a_graph_has_nodes_edges_saved_tensors_and_names(tmp_path):
     assert (tmp_path / 'g.svg').exists() and g.dot().count('->') == len(g.edges)
     lines = str(g).splitlines()
     assert 'saved tensors' in lines[0] and lines[1].split() == ['0', 'MeanBackward0'] and lines[-1].split()[1] == 'bias;'
+
+
+def test_no_edge_of_a_graph_runs_through_a_box():
+    first = tede.nn.Sequential(tede.nn.Linear(4, 4), tede.nn.ReLU())
+    x = tede.randn(3, 4, requires_grad=True)
+    y = first(x)
+    z = first(y) + x
+    g = tede.graph((z * y + x).sum() + y.mean())             # edges that pass several layers
+    drawn = xml.fromstring(g.svg())
+    space = '{http://www.w3.org/2000/svg}'
+    boxes = [[float(box.get(key)) for key in ('x', 'y', 'width', 'height')] for box in drawn.iter(f'{space}rect')]
+    paths = [path.get('d') for path in drawn.iter(f'{space}path') if path.get('marker-end')]
+    assert len(paths) == len(g.edges) and len(boxes) == len(g.nodes)
+    for path in paths:
+        points, at = [], None
+        for command, numbers in re.findall(r'([MVC])([-\d. ]+)', path):
+            n = [float(number) for number in numbers.split()]
+            if command == 'M':
+                at = (n[0], n[1])
+            elif command == 'V':
+                points += [(at[0], at[1] + (n[0] - at[1]) * k / 20) for k in range(21)]
+                at = (at[0], n[0])
+            else:
+                (x0, y0), (x1, y1, x2, y2, x3, y3) = at, n
+                for k in range(21):
+                    t = k / 20
+                    a, b, c, d = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t ** 3
+                    points.append((a * x0 + b * x1 + c * x2 + d * x3, a * y0 + b * y1 + c * y2 + d * y3))
+                at = (x3, y3)
+        inside = [(x, y) for x, y in points for left, top, width, height in boxes
+                  if left + 1 < x < left + width - 1 and top + 1 < y < top + height - 1]
+        assert not inside
 
 
 def test_a_graph_counts_hooks():

@@ -265,6 +265,17 @@ class EventList(list):
                      top_level_events_only, time_unit, memory=self._profile_memory, flops=self._with_flops, shapes=self._with_shapes,
                      stack=self._with_stack, overloads=self._overloads)
 
+    def _repr_html_(self):
+        """The twenty with the most time of their own, as a table of a notebook."""
+        import html
+        from tede._explain.page import STYLE, table
+        from tede.profiler._table import cells
+        titles, rows, totals = cells(self, "self_cpu_time_total", 20, 75, 55, 80, False, None, memory=self._profile_memory,
+                                     flops=self._with_flops, shapes=self._with_shapes, stack=self._with_stack, overloads=self._overloads)
+        left = f"<p class=dim>and {len(self) - 20} more, in table(row_limit=-1)</p>" if len(self) > 20 else ""
+        shown = table([*titles[1:], titles[0]], [[*row[1:], row[0]] for row in rows])
+        return f'<div class="tede"><style>{STYLE}</style>{shown}{left}<p>{html.escape("; ".join(totals))}</p></div>'
+
     def export_chrome_trace(self, path):
         """Write a trace that Perfetto and chrome://tracing open."""
         from tede.profiler._trace import write

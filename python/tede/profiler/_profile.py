@@ -121,7 +121,8 @@ class profile:
     complete. record_shapes, profile_memory, with_flops: what to keep beside the times; with_stack: where calls come from, and Python's functions
     in the trace; acc_events: keep the events of all cycles of a schedule; execution_trace_observer: writes the same calls to its file;
     experimental_config: with adjust_profiler_step, steps end with the Python function that called step(). The other arguments are accepted;
-    there is nothing that they could record.
+    there is nothing that they could record. with_flops counts products and convolutions: a column of the table. In a notebook a profile
+    shows itself as a table.
     """
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False,
@@ -264,6 +265,9 @@ class profile:
         if self._session:
             self._session.metadata = {**self._session.metadata, **self._metadata}
         self.events().export_chrome_trace(path)
+
+    def _repr_html_(self):
+        return self.key_averages()._repr_html_()
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Write the stacks with their times, for a flame graph; needs with_stack=True."""

@@ -42,7 +42,21 @@ def _sorted(events, by):
 
 
 def table(events, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header, top_level_events_only,
+          time_unit, **columns):
+    """The events as text."""
+    titles, rows, totals = cells(events, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width,
+                                 top_level_events_only, time_unit, **columns)
+    widths = [max(len(row[i]) for row in [titles, *rows]) + 2 for i in range(len(titles))]
+    rule = "  ".join("-" * width for width in widths)
+    lines = [header] if header else []
+    lines += [rule, "  ".join(t.rjust(w) for t, w in zip(titles, widths)), rule]
+    lines += ["  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in rows]
+    return "\n".join([*lines, rule, *totals, ""])
+
+
+def cells(events, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, top_level_events_only,
           time_unit, *, memory, flops, shapes, stack, overloads):
+    """(titles, rows of text, totals) of a table."""
     chosen = [e for e in events if not top_level_events_only or e.cpu_parent is None]
     if sort_by is not None:
         chosen = _sorted(chosen, sort_by)
@@ -80,11 +94,5 @@ def table(events, sort_by, row_limit, max_src_column_width, max_name_column_widt
         rows.append([text(e) for _, text in columns])
         if stack:                       # further frames below the nearest
             rows += [[_clip(frame, max_src_column_width) if title == "Source Location" else "" for title, _ in columns] for frame in e.stack[1:]]
-    titles = [title for title, _ in columns]
-    widths = [max(len(row[i]) for row in [titles, *rows]) + 2 for i in range(len(titles))]
-    rule = "  ".join("-" * width for width in widths)
-    lines = [header] if header else []
-    lines += [rule, "  ".join(t.rjust(w) for t, w in zip(titles, widths)), rule]
-    lines += ["  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in rows]
-    lines += [rule, f"Self CPU time total: {time(whole if chosen else 0.0)}"]
-    return "\n".join([*lines, *([f"Self {kind} time total: {time(device_whole)}"] if kind else []), ""])
+    totals = [f"Self CPU time total: {time(whole if chosen else 0.0)}", *([f"Self {kind} time total: {time(device_whole)}"] if kind else [])]
+    return [title for title, _ in columns], rows, totals

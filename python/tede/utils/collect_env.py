@@ -15,7 +15,7 @@ def get_env_info():
         "tede": tede.__version__, "instruction set": tede._C._cpu_capability(), "threads": tede.get_num_threads(),
         "Python": f"{platform.python_version()} ({64 if sys.maxsize > 2**32 else 32} bits)",
         "system": platform.platform(), "processors": os.cpu_count(), "machine": platform.machine(), "NumPy": numpy,
-        "CUDA": "none: tede runs on the CPU"}
+        "devices": "cpu" + "".join(f", {name}" for name in getattr(sys.modules.get("tede._devices"), "loaded", ()))}
 
 
 def get_pretty_env_info():

@@ -56,10 +56,14 @@ def conv_flop_count(x_shape, w_shape, out_shape, transposed=False):
     return 2 * prod((x_shape if transposed else out_shape)[2:]) * prod(w_shape) * x_shape[0]
 
 
-# ---- `flops:` of entries: product(a, b), convolution, convolution_backward; of a call's arguments by name, shapes in place of tensors
+# ---- `flops:` of entries: product(a, b), contraction(a) (for each element of the result, as many products as a's last dimension has), convolution, convolution_backward; of a call's arguments by name, shapes in place of tensors
 
 def _product(call, a, b):
     return mm_flop(call[a], call[b])
+
+
+def _contraction(call, a):
+    return 2 * prod(call["out"]) * call[a][-1]
 
 
 def _convolution(call):
@@ -71,8 +75,8 @@ def _convolution_backward(call):
     return (wanted[0] + wanted[1]) * conv_flop_count(call["input"], call["weight"], call["grad_output"], call["transposed"])
 
 
-# By name: the function, and which arguments of the operator it reads; None: the two that are named in brackets.
-_PATTERNS = {"product": (_product, None), "convolution": (_convolution, ("input", "weight", "transposed")),
+# By name: the function, and which arguments of the operator it reads, or how many are named in brackets.
+_PATTERNS = {"product": (_product, 2), "contraction": (_contraction, 1), "convolution": (_convolution, ("input", "weight", "transposed")),
              "convolution_backward": (_convolution_backward, ("grad_output", "input", "weight", "transposed", "output_mask"))}
 
 
@@ -88,9 +92,10 @@ def check_pattern(full, text):
     if pattern not in _PATTERNS:
         raise ValueError(f"flops: '{text}' is no pattern; there are {', '.join(_PATTERNS)}")
     needed = _PATTERNS[pattern][1]
-    if len(names) != (2 if needed is None else 0):
-        raise ValueError(f"flops: '{text}': {pattern} takes {'two arguments' if needed is None else 'no arguments'} in brackets")
-    if missing := [name for name in needed or names if name not in arguments]:
+    named = needed if isinstance(needed, int) else 0
+    if len(names) != named:
+        raise ValueError(f"flops: '{text}': {pattern} takes {('no arguments', 'an argument', 'two arguments')[named]} in brackets")
+    if missing := [name for name in (names if named else needed) if name not in arguments]:
         raise ValueError(f"flops: '{text}': {full} has no argument '{missing[0]}'")
 
 
