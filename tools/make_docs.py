@@ -30,13 +30,14 @@ MODULES = [
 ]
 # The menu: pages of docs/ by their names. What is not here is listed under "More".
 MENU = [
-    ("Ten minutes", "tour.md"), ("From Python to the loop", "from-python-to-the-loop.md"),
-    ("Reading order", "reading-order.md"),
+    ("Ten minutes", "tour.md"),
+    ("Guides", ["tensors.md", "autograd.md", "data.md", "saving.md", "moving.md", "step.md", "reproducibility.md", "c.md"]),
+    ("Inside", ["from-python-to-the-loop.md", "reading-order.md"]),
     ("Devices", ["devices.md", "add-a-device.md"]),
     ("Extending", ["add-an-operator.md", "extending.md"]),
     ("Reference", ["examples.md", "operators.md", "c-api.md"]),
     ("How well", ["accuracy.md", "performance.md"]),
-    ("PyTorch", ["differences.md", "missing-operators.md", "sparse.md", "nested.md", "quantization.md", "mkldnn.md", "formats.md", "gguf.md", "distributed.md"]),
+    ("PyTorch", ["differences.md", "libraries.md", "missing-operators.md", "sparse.md", "nested.md", "quantization.md", "mkldnn.md", "formats.md", "gguf.md", "distributed.md"]),
     ("Design", ["design.md", "transforms.md"]),
 ]
 
