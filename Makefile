@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train chat-demo test python-tests c-programs c-tests lint coverage sanitize sanitize-devices fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan opencl-test cuda-test onednn-test kill-test portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train chat-demo test python-tests c-programs c-tests lint coverage sanitize sanitize-devices fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan opencl-test cuda-test onednn-test kill-test portability instructions packages wheels container-test release install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -168,6 +168,12 @@ packages: build $(VENV)/extra-packages  ## the library, the source tree and the 
 
 wheels: $(VENV)/extra-packages  ## a manylinux wheel for each Python that is found, tried in an empty environment, into dist/
 	$(BIN)/python tools/make_wheels.py $(ARGS)
+
+container-test:  ## CI in a fresh Debian, by podman or docker; without either it says so; ARGS="make test" for less
+	$(PYTHON) tools/container_test.py $(ARGS)
+
+release: $(VENV)/ready  ## version, changelog, tag, packages and their checks, here: VERSION=0.2.0; ARGS=--check changes nothing
+	$(BIN)/python tools/release.py $(VERSION) $(ARGS)
 
 # The library without Python, in a build folder of its own.
 install: $(VENV)/ready  ## library, headers, pkg-config and CMake files, into PREFIX=/usr/local; no root for a folder of yours

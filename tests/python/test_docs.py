@@ -47,15 +47,15 @@ def test_files_that_are_named_exist(page):
     assert not missing
 
 
-def test_design_and_readme_list_the_folders_that_there_are():
-    design, readme = (ROOT / 'docs/design.md').read_text(), (ROOT / 'README.md').read_text()
+def test_design_and_contributing_list_the_folders_that_there_are():
+    design, contributing = (ROOT / 'docs/design.md').read_text(), (ROOT / 'CONTRIBUTING.md').read_text()
 
     def folders(path):
         return {p.name for p in (ROOT / path).iterdir() if p.is_dir() and any(p.rglob('*.[ch]'))}
 
     layers = {name.rstrip('/').removeprefix('src/') for name in re.findall(r'^\| `(src/[\w/]+)` \|', design, re.M)}
     assert layers == folders('src') - {'kernels'} | {'kernels/cpu', 'kernels/device'}
-    assert set(re.findall(r'`([\w/]+)`', re.search(r'^\| `src/` \|(.*)$', readme, re.M)[1])) == layers
+    assert set(re.findall(r'`([\w/]+)`', re.search(r'^\| `src/` \|(.*)$', contributing, re.M)[1])) == layers
     for path in 'src/ops', 'src/kernels/cpu':
         table = re.search(rf'^\| `{path}/` \| \|.*?\n\n', design, re.M | re.S)[0]
         assert {name for row in table.splitlines()[2:] if row for name in re.findall(r'`(\w+)`', row.split('|')[1])} == folders(path)
