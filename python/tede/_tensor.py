@@ -115,11 +115,25 @@ Tensor.__repr__ = __repr__
 
 
 @method
-def show(self):
+def show(self, picture=None):
     """How the tensor lies in its storage, and who else looks at that: text in a terminal, a drawing in a notebook, `.html(path)`
-    to play with. Of a sparse tensor its values are shown."""
+    to play with. Of a sparse tensor its values are shown.
+
+    picture: draw its elements as pixels instead, shape (H, W) or (C, H, W) with 1, 3 or 4 channels; `.png(path)` writes the file. None: if it
+    looks like a small image, channels first, of bytes or of numbers from 0 to 1.
+
+    Example::
+
+        >>> print(tede.eye(4).show(picture=True))
+        float32[4, 4], black 0, white 1
+        ==
+          ==
+    """
     import sys
+    from tede._picture import Picture, is_picture
     from tede._show import View
+    if picture or (picture is None and self.layout is _C.strided and is_picture(self)):
+        return Picture(self.to_dense() if self.layout is not _C.strided else self)
     part = ""
     if self.layout is not _C.strided:
         part = f"the values of a tensor of shape {list(self.shape)} and layout {str(self.layout).rpartition('.')[2]}: "

@@ -133,3 +133,27 @@ def test_a_graph_of_nothing_is_an_error():
 def test_pages_need_nothing_from_the_net(tmp_path):
     page = tede.ones(2).show().html(tmp_path / 'p.html')
     assert 'http' not in page and pathlib.Path(tmp_path / 'p.html').read_text() == page
+
+
+def test_pictures_are_shown_as_pixels(tmp_path):
+    import zlib
+    image = (tede.arange(3 * 16 * 16).reshape(3, 16, 16) % 256).to(tede.uint8)
+    shown = image.show()
+    data = shown.png(tmp_path / 'image.png')
+    assert (tmp_path / 'image.png').read_bytes() == data and data[1:4] == b'PNG' and data[16:24] == b'\0\0\0\x10\0\0\0\x10'
+    start = data.index(b'IDAT') + 4
+    rows = zlib.decompress(data[start:data.index(b'IEND') - 8])
+    assert rows[:7] == bytes([0, *image[:, 0, 0].tolist(), *image[:, 0, 1].tolist()]) and len(rows) == 16 * (1 + 3 * 16)
+    assert 'data:image/png;base64,' in shown._repr_html_() and str(shown).startswith('uint8[3, 16, 16]')
+    assert '\033[48;2;' in shown.text(colours=True)
+    floats = tede.rand(1, 8, 9)
+    assert 'float32[1, 8, 9]' in str(floats.show()) and 'storage' in str((floats * 3).show()) and 'storage' in str(floats.show(picture=False))
+
+
+def test_a_matrix_is_drawn_from_its_least_to_its_largest():
+    attention = tede.eye(4)
+    assert str(attention.show(picture=True)) == 'float32[4, 4], black 0, white 1\n==\n  =='
+    assert str(attention.mul(-20).show(picture=True)).startswith('float32[4, 4], black -20, white 0\n')
+    assert 'storage' in str(attention.show())
+    with pytest.raises(ValueError, match=r'a picture has shape \(H, W\)'):
+        tede.ones(2, 2, 2, 2).show(picture=True)
