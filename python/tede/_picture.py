@@ -38,7 +38,7 @@ class Picture:
             x = x.abs()
         if not _is_bytes(x):
             x = x.double()
-            low, high = x.min().item(), x.max().item()
+            low, high = x.min().item() + 0.0, x.max().item() + 0.0        # no -0
             if not (0 <= low and high <= 1) or (x.ndim == 2 and high > low):      # a matrix is scaled to what it has
                 x = (x - low) / ((high - low) or 1)
                 self.title += f", black {low:.4g}, white {high:.4g}"
