@@ -262,6 +262,11 @@ CSS = """\
 """
 
 
+def boosted(text, boost):
+    """A page whose results stand above or below others in the search: a guide is meant before one of a thousand operators."""
+    return f"---\nsearch:\n  boost: {boost}\n---\n{text}"
+
+
 def main(site="site"):
     work = ROOT / "build" / "docs"
     sources = work / "sources"
@@ -271,16 +276,19 @@ def main(site="site"):
     for page in (ROOT / "docs").glob("*"):
         if page.is_file():
             shutil.copy(page, sources)
+    for name in ["tour.md", *dict(MENU)["Guides"]]:
+        (sources / name).write_text(boosted((sources / name).read_text(), 6))
+    (sources / "operators.md").write_text(boosted((sources / "operators.md").read_text(), 0.3))
     (sources / "extra.css").write_text(CSS)
     python = []
     for title, path, about in MODULES:
         text = python_page(title, path, about)
         if text:
-            (sources / "python" / f"{title}.md").write_text(text)
+            (sources / "python" / f"{title}.md").write_text(boosted(text, 0.5))
             python.append((title, f"python/{title}.md"))
     c = []
     for header in sorted((ROOT / "include/tede").glob("*.h")) + [ROOT / "include/tede/tede.hpp"]:
-        (sources / "c" / f"{header.name}.md").write_text(c_page(header))
+        (sources / "c" / f"{header.name}.md").write_text(boosted(c_page(header), 0.3))
         c.append((header.name, f"c/{header.name}.md"))
     pages = {page.name for page in sources.glob("*.md")}
     (work / "mkdocs.yml").write_text(CONFIG.format(site=(ROOT / site).resolve(), nav="\n".join(menu(pages, python, c))))

@@ -143,7 +143,7 @@ def test_search_finds_the_page(site, page, words, found):
     page.wait(f'location.href !== {json.dumps(site)}')
 
 
-@pytest.mark.parametrize('width', [390, 1200])
+@pytest.mark.parametrize('width', [390, 1300])
 @pytest.mark.parametrize('name', ['', 'step/', 'tensors/', 'moving/', 'libraries/', 'python/nn/'])
 def test_pages_fit_the_width(site, page, width, name):
     page.open(site + name, width)
@@ -156,7 +156,9 @@ def test_pages_fit_the_width(site, page, width, name):
 def test_the_theme_follows_the_system_and_the_button(site, page):
     brightness = '''(() => { const c = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number);
         return c[0] + c[1] + c[2]; })()'''
-    page.open(site, dark=True)
+    page.open(site)
+    page.js('localStorage.clear()')                 # what a visitor has chosen before
+    page.open(site + 'tour/', dark=True)
     page.wait('document.body.getAttribute("data-md-color-scheme") === "slate"')
     assert page.js(brightness) < 200
     page.open(site + 'step/')
