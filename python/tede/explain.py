@@ -85,6 +85,8 @@ class Explanation:
     def __str__(self):
         return self.summary()
 
+    __repr__ = __str__
+
     def html(self, path=None, name=""):
         """Summary and calls as a page, a string; written to `path` if there is one."""
         from tede._explain.page import page

@@ -104,6 +104,8 @@ class Report:
             lines.append(f"  {nbytes:>10}  {count:>5}x  {operator:<24} {where}{f'  [{notes}]' if notes else ''}".rstrip())
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def _repr_html_(self):
         import html
         from tede._explain.page import STYLE, table
@@ -179,6 +181,11 @@ class track:
 
     def __str__(self):
         return str(self.live())
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        return self.live()._repr_html_()
 
 
 class check_leaks:
