@@ -98,9 +98,9 @@ ARGUMENTS = {
     'normalized': 'whether the result is divided by the square root of its length.',
     'onesided': 'whether only the half of the spectrum that says all is there, as for real signals.',
     'fill_value': 'the number that all elements get.',
-    'alpha: number': 'what the second operand is multiplied by first.',
     'beta': 'what ``self`` is multiplied by; 0 leaves it out, whatever it holds.',
-    'alpha': 'what the product is multiplied by.',
+    'alpha': 'what the second operand is multiplied by first.',
+    'alpha: beta': 'what the product is multiplied by.',
     'return_complex': 'must be True for complex results; real pairs are no longer made.',
     'sparse_grad': 'whether the gradient is a sparse tensor, which holds only the rows that were used.',
     'accumulate': 'whether values are added to what is there; else they replace it, and of several for one place the last stays.',
@@ -111,7 +111,9 @@ ARGUMENTS = {
     'is_coalesced': 'whether each index occurs once and they are in order; None: unknown.',
     'check_invariants': 'whether indices are checked.',
 }
-DTYPES = {'f2': 'float16', 'b2': 'bfloat16', 'f4': 'float32', 'f8': 'float64', 'c8': 'complex64', 'c16': 'complex128', '?': 'bool'}
+# The dtypes that are compared with PyTorch's results, by kind.
+COMPARED = {'floating point': {'f2': 'float16', 'b2': 'bfloat16', 'f4': 'float32', 'f8': 'float64'}, 'complex': {'c8': 'complex64', 'c16': 'complex128'},
+            'integers': {'u1': 'uint8', 'i4': 'int32', 'i8': 'int64'}, 'bool': {'?': 'bool'}}
 KINDS = {'float': 'floating point', 'wide': 'float32 and float64', 'complex': 'complex', 'int': 'integers', 'bool': 'bool'}
 
 
@@ -141,14 +143,12 @@ def type_of(a):
     return text
 
 
-def text_of(a, own, kind):
-    for key in (a.name, f'{a.name}: {kind}'):
-        if key in own:
-            return own[key]
-    for key in (f'{a.name}: {"ints" if a.list and a.type == "int" else kind}', a.name):
-        if key in ARGUMENTS:
-            return ARGUMENTS[key]
-    return None
+def text_of(a, own, others):
+    """What is said of an argument: by the entry, by its type or the argument beside it, by its name."""
+    if a.name in own:
+        return own[a.name]
+    keys = [f'{a.name}: ints'] * (a.list and a.type == 'int') + [f'{a.name}: {other}' for other in others] + [a.name]
+    return next((ARGUMENTS[key] for key in keys if key in ARGUMENTS), None)
 
 
 class Manual:
@@ -187,10 +187,12 @@ class Manual:
                 raise EntryError(f'{name}: args: no argument {", ".join(sorted(stray))}')
             own |= e.get('args') or {}
             raises |= e.get('raises') or {}
-            examples += [example_of(e['example'])] if 'example' in e else []
+            examples += [e['example'].strip()] if 'example' in e else []
             shape += [e['shape']] if 'shape' in e else []
             returns += [e['returns']] if 'returns' in e else []
         page = {'text': '\n\n'.join(text), 'arguments': self.arguments(name, groups, own)}
+        if spelled := {name: other for e in entries for name, other in e.get('spelled', {}).items()}:
+            page['spelled'] = spelled
         if returns:
             page['returns'] = '\n'.join(wrapped(r, '    ') for r in dict.fromkeys(returns))
         shape = shape or shape_of(first)
@@ -202,8 +204,8 @@ class Manual:
             page['gradient'] = wrapped(gradient, '    ')
         if raises:
             page['raises'] = '\n'.join(wrapped(f'{error}: {text}', '        ', '    ') for error, text in raises.items())
-        if name in self.different:
-            page['differences'] = '\n'.join(wrapped(text, '    ') for text in self.different[name])
+        if different := [text for n in (name, *first.entry.get('alias', [])) for text in self.different.get(n, [])]:
+            page['differences'] = '\n'.join(wrapped(text, '    ') for text in dict.fromkeys(different))
         if examples:
             page['example'] = textwrap.indent('\n'.join(dict.fromkeys(examples)), '    ')
         return page
@@ -225,9 +227,9 @@ class Manual:
             last.append(['out', wrapped(f'out ({"tuple of Tensors" if several else "Tensor"}, optional): {ARGUMENTS["out"]}', '        ', '    ')])
         if 'pin_memory' in seen:
             last.append(['requires_grad', wrapped(f'requires_grad (bool, optional): {ARGUMENTS["requires_grad"]}', '        ', '    ')])
-        for a in seen.values():
+        for a in sorted(seen.values(), key=lambda a: a.keyword_only):
             kind = ' or '.join(kinds[a.name])
-            text = text_of(a, own, kinds[a.name][0])
+            text = text_of(a, own, seen)
             if text is None:
                 self.unexplained.setdefault(name, []).append(a.name)
                 text = ''
@@ -247,7 +249,7 @@ class Manual:
                 text += ' Operands of different dtypes are promoted to a common one.'
             text += {'bool': ' The result is bool.', 'real': ' Of complex numbers the result is real.'}.get(entry.get('out'), '')
         elif figures:
-            text = listed([DTYPES.get(d, {'i': 'int', 'u': 'uint'}[d[0]] + str(8 * int(d[1:])) if d[0] in 'iu' else d) for d in figures]) + '.'
+            text = listed(kinds_of(figures)) + '.'
         return text
 
     def gradient(self, name, ops):
@@ -276,8 +278,11 @@ def listed(words):
     return words[0] if len(words) == 1 else ', '.join(words[:-1]) + ' and ' + words[-1]
 
 
-def example_of(text):
-    return text.strip()
+def kinds_of(figures):
+    """Dtypes in words: a kind where there are all of it."""
+    for kind, dtypes in COMPARED.items():
+        there = [name for short, name in dtypes.items() if short in figures]
+        yield from [kind] if len(there) == len(dtypes) else there
 
 
 def shape_of(op):

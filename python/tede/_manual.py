@@ -33,7 +33,7 @@ def _parameter(name, kind, default=inspect.Parameter.empty):
 def _default(value):
     """One number for a list of equal ones, as it is written: stride=1."""
     if isinstance(value, (list, tuple)):
-        return value[0] if len(value) > 1 and len(set(value)) == 1 else tuple(value)
+        return value[0] if len(set(value)) == 1 else tuple(value)
     return value
 
 
@@ -156,14 +156,14 @@ def _sections(op, page):
     """Arguments and what follows: (title, text)."""
     taken = {name for form, _ in _forms(op) for name in form}
     taken = taken - {"self"} | ({"self"} if "input" in taken and "self" not in taken else set())
-    lines = [line for name, line in page["arguments"] if name in taken]
+    spelled = {name: other for name, other in page.get("spelled", {}).items() if name not in taken}
+    lines = [line.replace(name, spelled.get(name, name), 1) for name, line in page["arguments"] if spelled.get(name, name) in taken]
     return [("Arguments", "\n".join(lines))] * bool(lines) + [(title, page[field]) for title, field in _SECTIONS if field in page]
 
 
 def _as_input(text):
     """The operand of functions is called input."""
-    text = re.sub(r"^    self \(", "    input (", text, flags=re.M)
-    return re.sub(r"(?<!`)``([^`]+)``(?!`)", lambda code: "``" + re.sub(r"(?<![\w.])self\b", "input", code[1]) + "``", text)
+    return re.sub(r"(?<![\w.])([Ss])elf\b", lambda word: "input" if word[1] == "s" else "Input", text)
 
 
 def _defined(op):
@@ -190,10 +190,10 @@ def sections(op):
     if found is not None:
         parts += [("", "\n\n".join([found["text"], *notes] if own is found else [*notes, found["text"]])), *_sections(op, found)]
         if not method:
-            parts[1:] = [(title, _as_input(text)) for title, text in parts[1:]]
+            parts[1:] = [(title, text if title == "Example" else _as_input(text)) for title, text in parts[1:]]
     else:
         parts.append(("", _defined(op)))
-    return [*parts, ("Overloads", "\n".join("    " + schema for schema in op.schemas))]
+    return [*parts, ("Overloads", "\n".join("    " + schema for schema in op.schemas if ".deprecated" not in schema.partition("(")[0]))]
 
 
 def page(op):

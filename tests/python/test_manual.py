@@ -87,6 +87,8 @@ def test_pages_are_laid_out_like_a_manual():
     assert titles == ['Arguments:', 'Shape:', 'Dtypes:', 'Gradient:', 'Example:', 'Overloads:']
     assert 'out (Tensor' in tede.add.__doc__ and 'out (Tensor' not in tede.Tensor.add.__doc__
     assert 'The method of ``tede.add``' in tede.Tensor.add.__doc__ and 'Another name of ``tede.mul``' in tede.multiply.__doc__
+    assert '    other (Tensor): what is copied' in tede.Tensor.copy_.__doc__ and 'beta (number' in tede.addmm.__doc__
+    assert 'Differences from PyTorch:\n    ``alpha=0`` leaves the product' in tede.addmm.__doc__ and '.deprecated' not in tede.add.__doc__
     assert 'in-place form of ``tede.add``' in tede.Tensor.add_.__doc__
     assert not [path for path, op in PUBLIC.items() if 'Overloads:' not in op.__doc__ or not op.__doc__.splitlines()[0].endswith(
         tuple('Tensor Tensors None bool int float number dtype )'.split()))]
