@@ -211,7 +211,7 @@ LAYOUT_PATTERNS = {'values': 'TD_LAYOUT_VALUES', 'elements': 'TD_LAYOUT_ELEMENTS
                    'rows': 'TD_LAYOUT_ROWS', 'dims': 'TD_LAYOUT_DIMS', 'reduced': 'TD_LAYOUT_REDUCED'}
 OF_NESTED = 'rows', 'dims', 'reduced'
 # Words that the layout itself knows (its `call`), and the start of the names of its kernels.
-LAYOUT_WORDS = {'quantized': ('integers', 'numbers', 'computed', 'fused', 'unit', 'symmetric')}
+LAYOUT_WORDS = {'quantized': ('integers', 'moved', 'numbers', 'computed', 'fused', 'unit', 'symmetric')}
 LAYOUT_KERNELS = {'quantized': 'quantized', 'packed': 'packed'}         # else sparse
 
 

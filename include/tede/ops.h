@@ -2365,6 +2365,13 @@ TD_API td_tensor *td__dequantize_fused(td_tensor *self);
 TD_API td_tensor *td__quantize_again(td_tensor *self, double scale, int64_t zero_point, td_dtype dtype);
 /* The memory of integers as a quantized tensor, with another's scales and zero points. */
 TD_API td_tensor *td__quantized_over(td_tensor *self, td_tensor *like);
+/* The 256 integers of 8 bits in the order of their bytes, quantized as self is. */
+TD_API td_tensor *td__every_integer(td_tensor *self);
+/* Of each element what a table, one of `_every_integer` by some operator, has for it. */
+TD_API td_tensor *td__look_up(td_tensor *self, td_tensor *table);
+/* Tensors joined, quantized with a scale and a zero point of its own; with ``sums`` rounded once the zero point is added. */
+TD_API td_tensor *td__quantized_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, double scale,
+        int64_t zero_point, bool sums);
 /* Each of the tensors dequantized. */
 TD_API int td_dequantize_tensors(td_tensor_list *results, int64_t n_tensors,
         td_tensor *const *tensors) TD_MUST_USE;

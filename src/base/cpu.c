@@ -81,6 +81,12 @@ bool td_cpu_multiplies_bytes(void)
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 11);
 }
 
+bool td_cpu_permutes_bytes(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 1);
+}
+
 /* The kernel makes room for the tiles of those threads alone whose process has asked for it; it refuses where a thread's stack for signals is
  * too small for them.  No level has them: where one is forced, they aren't used. */
 static bool tiles;
@@ -119,6 +125,7 @@ bool td_cpu_copies_strings(void)
 #else
 bool td_cpu_multiplies_bf16(void) { return false; }
 bool td_cpu_multiplies_bytes(void) { return false; }
+bool td_cpu_permutes_bytes(void) { return false; }
 bool td_cpu_multiplies_tiles(void) { return false; }
 bool td_cpu_copies_strings(void) { return false; }
 #endif

@@ -38,6 +38,8 @@ enum { TD_ISA_LEVELS(TD_ISA_CONSTANT_) TD_ISAS };
 bool td_cpu_multiplies_bf16(void);
 /* Dot products of bytes (AVX512_VNNI). */
 bool td_cpu_multiplies_bytes(void);
+/* Tables of 128 bytes (AVX512_VBMI). */
+bool td_cpu_permutes_bytes(void);
 /* Whether the processor's own string copy is the fastest for any size (FSRM, "fast short rep mov").  It knows from the start
  * that whole lines will be written, so none of them is read first. */
 bool td_cpu_copies_strings(void);

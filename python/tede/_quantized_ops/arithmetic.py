@@ -5,6 +5,7 @@ from tede._quantized_ops.packed import is_per_tensor
 from tede._quantized_ops.rounding import (
     INTEGERS,
     RANGES,
+    by_table,
     check_quantized,
     functions,
     nearest,
@@ -33,8 +34,9 @@ mul, mul_relu = _two("mul", "_quantized_mul", False), _two("mul_relu", "_quantiz
 
 
 def _moved(qa, scale, zero, new_scale, new_zero):
-    x = (qa.int_repr().to(_C.float32) - zero) * single(scale / new_scale)
-    return rounded(x, qa.dtype, new_scale, new_zero)
+    def moved(x):
+        return rounded((x.int_repr().to(_C.float32) - zero) * single(scale / new_scale), x.dtype, new_scale, new_zero)
+    return by_table(moved, qa)
 
 
 def _add_number(qa, b):
@@ -59,7 +61,10 @@ def _multiply_number(qa, b):
         return over(qa.int_repr(), scale * b, zero)
     if b == 0:
         return over(functions["zeros_like"](qa.int_repr()), 1.0, 0)
-    return over((least + most - qa.int_repr().to(_C.int64)).to(INTEGERS[qa.dtype]), scale * -b, least + most - zero)
+
+    def turned(x):
+        return over((least + most - x.int_repr().to(_C.int64)).to(INTEGERS[x.dtype]), scale * -b, least + most - zero)
+    return by_table(turned, qa)
 
 
 def _of_a_number(name, compute):
@@ -107,6 +112,8 @@ def cat(qx, dim, scale=None, zero_point=None):
     zero_point = first.q_zero_point() if zero_point is None else zero_point
     # As PyTorch's loop over images of this format rounds, and the one over others.
     formats = dim == 1 and all(x.dim() == 4 and x.is_contiguous(memory_format=_C.channels_last) for x in qx)
+    if first.dtype is not _C.qint32:
+        return operators["_quantized_cat"](qx, dim, float(scale), int(zero_point), not formats)
     return (quantize if formats else quantize_sums)(functions["cat"]([x.dequantize() for x in qx], dim), first.dtype, scale, zero_point)
 
 

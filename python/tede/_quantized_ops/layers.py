@@ -1,7 +1,7 @@
 """Activations, norms and pooling of quantized tensors."""
 from tede import _C
 from tede._quantized_ops.define import operator
-from tede._quantized_ops.rounding import check_quantized, functions, fused, operators, quantize, rounded
+from tede._quantized_ops.rounding import by_table, check_quantized, functions, fused, operators, quantize, rounded
 
 _TO = "float output_scale, int output_zero_point"
 
@@ -29,17 +29,17 @@ def threshold(qx, threshold, value):
 
 @operator(f"hardswish(Tensor input, {_TO}) -> Tensor")
 def hardswish(input, output_scale, output_zero_point):
-    return quantize(_layer("hardswish")(fused(input)), input.dtype, output_scale, output_zero_point)
+    return by_table(lambda x: quantize(_layer("hardswish")(fused(x)), x.dtype, output_scale, output_zero_point), input)
 
 
 @operator(f"leaky_relu(Tensor qx, Scalar negative_slope, bool inplace, {_TO}) -> Tensor")
 def leaky_relu(qx, negative_slope, inplace, output_scale, output_zero_point):
-    return quantize(_layer("leaky_relu")(fused(qx), negative_slope), qx.dtype, output_scale, output_zero_point)
+    return by_table(lambda x: quantize(_layer("leaky_relu")(fused(x), negative_slope), x.dtype, output_scale, output_zero_point), qx)
 
 
 @operator(f"elu(Tensor self, {_TO}, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
 def elu(self, output_scale, output_zero_point, alpha=1, scale=1, input_scale=1):
-    return quantize(operators["elu"](fused(self), alpha, scale, input_scale), self.dtype, output_scale, output_zero_point)
+    return by_table(lambda x: quantize(operators["elu"](fused(x), alpha, scale, input_scale), x.dtype, output_scale, output_zero_point), self)
 
 
 @operator(f"celu(Tensor self, {_TO}, Scalar alpha=1) -> Tensor")
@@ -51,7 +51,7 @@ def celu(self, output_scale, output_zero_point, alpha=1):
 
 @operator(f"sigmoid(Tensor qx, {_TO}) -> Tensor")
 def sigmoid(qx, output_scale, output_zero_point):
-    return quantize(qx.dequantize().sigmoid(), qx.dtype, output_scale, output_zero_point)
+    return by_table(lambda x: quantize(x.dequantize().sigmoid(), x.dtype, output_scale, output_zero_point), qx)
 
 
 @operator(f"softmax(Tensor qx, int dim, {_TO}) -> Tensor")

@@ -6,6 +6,7 @@ from tede._quantized import per_tensor_affine, scheme_of
 
 RANGES = {_C.qint8: (-128, 127), _C.quint8: (0, 255), _C.qint32: (-2**31, 2**31 - 1)}
 INTEGERS = {_C.qint8: _C.int8, _C.quint8: _C.uint8, _C.qint32: _C.int32}
+_QUANTIZED = {integers: dtype for dtype, integers in INTEGERS.items()}
 functions, operators = _C._functions, _C._operators
 
 
@@ -23,8 +24,20 @@ def quantize(x, dtype, scale, zero_point):
     return operators["_quantize_again"](x.contiguous(), float(scale), int(zero_point), dtype)
 
 
+_MANY = 2048        # elements from which a table is faster than what fills it
+
+
+def by_table(of, x):
+    """of(x), where `of` makes a quantized tensor of one, element by element: of all 256 integers if x has more elements, which are looked up."""
+    if x.dtype is _C.qint32 or x.numel() < _MANY or scheme_of(x) is not per_tensor_affine:
+        return of(x)
+    return operators["_look_up"](x, of(operators["_every_integer"](x)))
+
+
 def over(integers, scale, zero_point):
-    return functions["_make_per_tensor_quantized_tensor"](integers, float(scale), int(zero_point))
+    """The memory of integers as a quantized tensor."""
+    like = functions["_empty_affine_quantized"]([0], scale=float(scale), zero_point=int(zero_point), dtype=_QUANTIZED[integers.dtype])
+    return operators["_quantized_over"](integers, like)
 
 
 def quantize_sums(x, dtype, scale, zero_point):

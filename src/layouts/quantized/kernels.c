@@ -1,6 +1,6 @@
 /* Operators on quantized tensors that no pattern covers: copies, joins, averages. */
 #include "calls_layouts_quantized_kernels.h"
-#include "layouts/quantized/object.h"
+#include "layouts/quantized/bytes.h"
 #include "ops/compose.h"
 
 #include <math.h>
@@ -111,35 +111,14 @@ td_tensor *td_quantized_relu(td_tensor *self)
     return td_quantized_over(made, td_quantizer_of(self));
 }
 
-/* What has the first one's quantizer is joined as integers; the rest is quantized anew. */
+/* All quantized as the first one is. */
 td_tensor *td_quantized_cat(int64_t n, td_tensor *const *tensors, int64_t dim)
 {
-    enum { MANY = 64 };
-    td_tensor *few[MANY], **integers = n <= MANY ? few : td_mem_alloc(sizeof *integers * (size_t)n);
-    td_tensor *made = NULL, *first = n ? tensors[0] : NULL;
-    int64_t done = 0;
-    if (!integers)
-        return NULL;
-    for (; done < n; done++) {
-        td_tensor *x = tensors[done];
-        if (!td_is_quantized(x) || x->dtype != first->dtype || td_quantizer_of(x)->scheme != TD_PER_TENSOR_AFFINE) {
-            td_error(TD_E_RUNTIME, "Only per-tensor quantization is supported in 'cat'!");
-            break;
-        }
-        TD_AUTO td_tensor *numbers = td_quantizers_agree(td_quantizer_of(x), td_quantizer_of(first)) ? NULL : td_dequantize_self(x);
-        TD_AUTO td_tensor *anew = numbers ? td_requantized_from(numbers, td_quantizer_of(first), (td_dtype)x->dtype) : td_ref(x);
-        if (!(integers[done] = td_quantized_integers(anew)))
-            break;
-    }
-    if (done == n && n) {
-        TD_AUTO td_tensor *joined = td_cat(n, integers, dim);
-        made = td_quantized_over(joined, td_quantizer_of(first));
-    }
-    for (int64_t i = 0; i < done; i++)
-        td_tensor_release(integers[i]);
-    if (integers != few)
-        td_mem_free(integers, sizeof *integers * (size_t)n);
-    return made;
+    td_tensor *first = n ? tensors[0] : NULL;
+    for (int64_t i = 0; i < n; i++)
+        if (!td_is_quantized(tensors[i]) || tensors[i]->dtype != first->dtype || td_quantizer_of(tensors[i])->scheme != TD_PER_TENSOR_AFFINE)
+            return td_fail(TD_E_RUNTIME, "Only per-tensor quantization is supported in 'cat'!");
+    return first ? td_quantized_joined(n, tensors, dim, td_quantizer_of(first), false) : NULL;
 }
 
 /* ---- averages: sums of integers, over how many they are */

@@ -4,6 +4,7 @@
  * bits doubles do.  Comparisons are written so that NaN goes with what is too large. */
 #include "layouts/quantized/loops.h"
 #include "base/levels.h"
+#include "base/once.h"
 #include "base/simd.h"
 
 #include <math.h>
@@ -129,6 +130,36 @@ BODIES(i8, int8_t, BYTE, -128, 127)
 BODIES(u8, uint8_t, BYTE, 0, 255)
 BODIES(i32, int32_t, WIDE, INT32_MIN, INT32_MAX)
 
+INLINE void look_up_u8(int64_t n, char *const *ptrs, const void *params)
+{
+    const uint8_t *table = params, *x = (const uint8_t *)ptrs[1];
+    uint8_t *to = (uint8_t *)ptrs[0];
+    for (int64_t i = 0; i < n; i++)
+        to[i] = table[x[i]];
+}
+
+/* Bytes without a sign, those with one moved up; up to 256 of each lane are added in 16 bits first. */
+INLINE int64_t sum_bytes(int64_t n, const uint8_t *x, uint8_t flip)
+{
+    enum { LANES = 64, MANY = 256 * LANES };
+    int64_t total = 0;
+    for (int64_t at = 0; at < n; at += MANY) {
+        const int64_t some = n - at < MANY ? n - at : MANY;
+        uint16_t sums[LANES] = {0};
+        int64_t i = 0;
+        for (; i + LANES <= some; i += LANES)
+            for (int l = 0; l < LANES; l++)
+                sums[l] = (uint16_t)(sums[l] + (x[at + i + l] ^ flip));
+        for (int l = 0; l < LANES; l++)
+            total += sums[l];
+        for (; i < some; i++)
+            total += x[at + i] ^ flip;
+    }
+    return total - (flip ? 128 * n : 0);
+}
+INLINE int64_t sum_i8(int64_t n, const void *x) { return sum_bytes(n, x, 0x80); }
+INLINE int64_t sum_u8(int64_t n, const void *x) { return sum_bytes(n, x, 0); }
+
 #define FOR_LEVEL(body, name, level, target) \
     target static void body##_##name##_##level(int64_t n, char *const *ptrs, const void *params) { body##_##name(n, ptrs, params); }
 #define FOR_ROWS(body, level, target) \
@@ -138,15 +169,49 @@ BODIES(i32, int32_t, WIDE, INT32_MIN, INT32_MAX)
     FOR_ROWS(quantize, level, target) FOR_ROWS(requantize, level, target) FOR_ROWS(quantize_channels, level, target) \
     FOR_ROWS(dequantize, level, target) FOR_ROWS(dequantize_channels, level, target)                    \
     FOR_ROWS(fused, level, target) FOR_ROWS(add, level, target) FOR_ROWS(multiply, level, target)       \
+    FOR_LEVEL(look_up, u8, level, target)                                                               \
+    target static int64_t sum_i8_##level(int64_t n, const void *x) { return sum_i8(n, x); }             \
+    target static int64_t sum_u8_##level(int64_t n, const void *x) { return sum_u8(n, x); }             \
     static const td_affine_loops loops_##level = {ROWS(quantize, level), ROWS(requantize, level), ROWS(quantize_channels, level), ROWS(dequantize, level), \
-                                                  ROWS(dequantize_channels, level), ROWS(fused, level), ROWS(add, level), ROWS(multiply, level)};
+                                                  ROWS(dequantize_channels, level), ROWS(fused, level), ROWS(add, level), ROWS(multiply, level), \
+                                                  .look_up = look_up_u8_##level, .sum = {sum_i8_##level, sum_u8_##level}};
 LEVEL(any, )
 #ifdef TD_FOR_V4
 LEVEL(v3, TD_FOR_V3)
 LEVEL(v4, TD_FOR_V4)
+
+/* A table of 256 in four registers, each instruction looks up in two (AVX512_VBMI). */
+typedef uint8_t bytes_64 __attribute__((vector_size(64), aligned(1), may_alias));
+typedef int8_t signs_64 __attribute__((vector_size(64)));
+TD_FOR_V4 static void look_up_permuting(int64_t n, char *const *ptrs, const void *params)
+{
+    const bytes_64 *table = params, a = table[0], b = table[1], c = table[2], d = table[3];
+    for (int64_t i = 0; i < n; i += 64) {
+        const size_t some = n - i < 64 ? (size_t)(n - i) : 64;
+        bytes_64 x = {0};
+        __builtin_memcpy(&x, ptrs[1] + i, some);
+        bytes_64 low = x, high = x;
+        __asm__("vpermi2b %2, %1, %0" : "+v"(low) : "v"(a), "v"(b));
+        __asm__("vpermi2b %2, %1, %0" : "+v"(high) : "v"(c), "v"(d));
+        const bytes_64 upper = (bytes_64)((signs_64)x < 0);
+        x = (low & ~upper) | (high & upper);
+        __builtin_memcpy(ptrs[0] + i, &x, some);
+    }
+}
+static td_affine_loops loops_permuting;
+static int make_permuting(void)
+{
+    loops_permuting = loops_v4;
+    loops_permuting.look_up = td_cpu_permutes_bytes() ? look_up_permuting : loops_v4.look_up;
+    return 0;
+}
+
 const td_affine_loops *td_affine_loops_here(void)
 {
-    return td_cpu_isa() >= TD_V4 ? &loops_v4 : td_cpu_isa() >= TD_V3 ? &loops_v3 : &loops_any;
+    static td_once once;
+    if (td_cpu_isa() >= TD_V4 && td_once_run(&once, make_permuting) == 0)
+        return &loops_permuting;
+    return td_cpu_isa() >= TD_V3 ? &loops_v3 : &loops_any;
 }
 #else
 const td_affine_loops *td_affine_loops_here(void) { return &loops_any; }

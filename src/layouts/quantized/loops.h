@@ -38,6 +38,8 @@ typedef struct td_affine_loops {
     td_loop *dequantize_channels[TD_LOOPS_ROWS];    /* result, integers, scales as floats, zero points: td_loops_zeros() */
     td_loop *fused[TD_LOOPS_ROWS];                  /* dequantize with one rounding, in PyTorch's order: scale * integer + (-scale * zero point) */
     td_loop *add[TD_LOOPS_ROWS], *multiply[TD_LOOPS_ROWS];      /* result, two operands; td_affine_pair */
+    td_loop *look_up;                               /* result, bytes: of each the one that its table of 256 has for it */
+    int64_t (*sum[2])(int64_t n, const void *x);    /* of integers of 8 bits, with a sign and without */
 } td_affine_loops;
 const td_affine_loops *td_affine_loops_here(void);
 

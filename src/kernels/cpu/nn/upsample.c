@@ -12,6 +12,7 @@
 #include "tensor/checked.h"
 
 typedef td_resize_axis axis;
+enum { WIDE = 16 };             /* channels that come last for which pixels are mixed as they lie */
 
 /* What the loops need: tables of the three axes, and the last one by taps, so that a vector of outputs reads a vector of positions and
  * weights. */
@@ -21,6 +22,7 @@ typedef struct resampling {
     void *weights;
     int64_t step;           /* out, and room for a vector */
     int32_t *bases;         /* where vectors of positions begin, or NULL: see near_f32 */
+    int64_t channels;       /* that come last; else 1 */
     int failed;
     const void *x;
     void *y;
@@ -230,6 +232,42 @@ int td_resize_fill(td_resize_axis *a, const td_resize_geometry *g, int d, bool c
         }                                                                                                             \
         td_mem_free(mixed, bytes);                                                                                    \
     }                                                                                                                 \
+    static void pixels_##S(void *context, int64_t first, int64_t last)                                                \
+    {                                                                                                                 \
+        const resampling *r = context;                                                                                \
+        const axis *d = &r->axes[0], *h = &r->axes[1], *w = &r->axes[2];                                              \
+        const td_upsample_table *table = TD_ISA_PICK(td_upsample_table);                                              \
+        const int64_t row = w->in * r->channels;                                                                      \
+        const size_t bytes = (size_t)row * sizeof(T);                                                                 \
+        T *mixed = td_mem_alloc(bytes), *y = (T *)r->y + first * w->out * r->channels;                                \
+        if (!mixed) {                                                                                                 \
+            __atomic_store_n((int *)&r->failed, 1, __ATOMIC_RELAXED);                                                 \
+            return;                                                                                                   \
+        }                                                                                                             \
+        for (int64_t line = first; line < last; line++) {                                                             \
+            const int64_t od = line / h->out % d->out, oh = line % h->out;                                            \
+            const T *x = (const T *)r->x + line / (d->out * h->out) * d->in * h->in * row;                            \
+            const T *rows[16];                                                                                        \
+            T by[16];                                                                                                 \
+            int n = 0, mixes = 0;                                                                                     \
+            for (int64_t t = 0, taps = d->taps * h->taps; t < taps; t++) {                                            \
+                const int64_t i = od * d->taps + t / h->taps, j = oh * h->taps + t % h->taps;                         \
+                rows[n] = x + (d->at[i] * h->in + h->at[j]) * row, by[n++] = (T)(d->weight[i] * h->weight[j]);        \
+                if (n == 16 || t == taps - 1)                                                                         \
+                    table->mix_##S(n, rows, by, row, mixes++, mixed), n = 0;                                          \
+            }                                                                                                         \
+            for (int64_t o = 0; o < w->out; o++, y += r->channels) {                                                  \
+                mixes = 0;                                                                                            \
+                for (int64_t k = 0; k < w->taps; k++) {                                                               \
+                    const int64_t i = o * w->taps + k;                                                                \
+                    rows[n] = mixed + w->at[i] * r->channels, by[n++] = (T)w->weight[i];                              \
+                    if (n == 16 || k == w->taps - 1)                                                                  \
+                        table->mix_##S(n, rows, by, r->channels, mixes++, y), n = 0;                                  \
+                }                                                                                                     \
+            }                                                                                                         \
+        }                                                                                                             \
+        td_mem_free(mixed, bytes);                                                                                    \
+    }                                                                                                                 \
     static void backward_##S(void *context, int64_t first, int64_t last)                                              \
     {                                                                                                                 \
         const resampling *r = context;                                                                                \
@@ -305,16 +343,20 @@ bool td_channels_innermost(const td_tensor *x)
     return as_laid_out;
 }
 
+static int no_memory(void) { return td_error(TD_E_MEMORY, "interpolate: no memory for a row"); }
+
 /* Tables for three axes, then planes on threads; each plane is written by one thread, in order, forward and backward. */
 static int run(td_tensor *from, const td_resize_geometry *g, td_tensor *to, bool back)
 {
     const bool bytewise = from->dtype == TD_U8 && g->mode >= TD_RESIZE_LINEAR;
     const td_dtype type = g->dtype;
     int bits = 0;
-    TD_AUTO td_tensor *x = td_operand(from, type), *y = td_target(to, type);
+    const bool innermost = td_channels_innermost(from);
+    const bool pixels = !back && innermost && from->sizes[1] >= WIDE && from->ndim - g->dims == 2 && td_channels_innermost(to) && (td_dtype)from->dtype == type;
+    TD_AUTO td_tensor *x = pixels ? td_tensor_retain(from) : td_operand(from, type), *y = pixels ? td_tensor_retain(to) : td_target(to, type);
     if (!x || !y)
         return -1;
-    resampling r = {.x = x->data, .y = y->data};
+    resampling r = {.x = x->data, .y = y->data, .channels = 1};
     int64_t places = 0;
     for (int i = 0; i < 3; i++) {
         r.axes[i] = (axis){.in = g->in[i], .out = g->out[i], .taps = td_resize_taps(g, i)};
@@ -332,22 +374,32 @@ static int run(td_tensor *from, const td_resize_geometry *g, td_tensor *to, bool
         axis *a = &r.axes[i];
         a->at = at, a->weight = weight;
         at += a->out * a->taps, weight += a->out * a->taps;
-        bits += td_resize_fill(a, g, i, back || td_channels_innermost(from), bytewise);
+        bits += td_resize_fill(a, g, i, back || innermost, bytewise);
     }
     r.weights = weight;
     if (g->in[2] <= INT32_MAX) {
         r.places = (int32_t *)at, r.bases = r.places + r.step * r.axes[2].taps;
         lay_out(&r, type, lanes);
     }
+    if (pixels) {
+        r.channels = from->sizes[1];
+        const int64_t lines = g->planes / r.channels * g->out[0] * g->out[1];
+        td_parallel_for(0, lines, td_grain(td_mul_saturated(8, g->out[2] * r.channels)), type == TD_F64 ? pixels_f64 : pixels_f32, &r);
+        td_mem_free(block, bytes);
+        return r.failed ? no_memory() : 0;
+    }
     td_loop_body *body = type == TD_F64 ? (back ? backward_f64 : forward_f64) : (back ? backward_f32 : forward_f32);
     td_parallel_for(0, g->planes, td_grain(td_mul_saturated(8, back ? g->in_total : g->out_total)), body, &r);
     td_mem_free(block, bytes);
     if (r.failed)
-        return td_error(TD_E_MEMORY, "interpolate: no memory for a row");
+        return no_memory();
     if (bytewise)
         round_bytes(y, bits);
     return td_finish(to, y);
 }
 
-int td_cpu_resample(td_tensor *self, const td_resize_geometry *g, td_tensor *out) { return run(self, g, out, false); }
+int td_cpu_resample(td_tensor *self, const td_resize_geometry *g, td_tensor *out)
+{
+    return g->mode <= TD_RESIZE_NEAREST_EXACT && self->dtype == out->dtype ? td_resize_nearest(self, g, out) : run(self, g, out, false);
+}
 int td_cpu_resample_backward(td_tensor *grad, const td_resize_geometry *g, td_tensor *out) { return run(grad, g, out, true); }

@@ -17,6 +17,8 @@ int64_t td_resize_taps(const td_resize_geometry *g, int d);
 int td_resize_fill(td_resize_axis *a, const td_resize_geometry *g, int d, bool coarse, bool whole);
 /* Whether x lies as channels_last, for which PyTorch has other loops. */
 bool td_channels_innermost(const td_tensor *x);
+/* The modes that only copy: nearest.c. */
+int td_resize_nearest(td_tensor *self, const td_resize_geometry *g, td_tensor *out);
 
 typedef struct td_upsample_table {
     /* y[i] = the sum of weights[r] rows[r][i] over the n rows; added to y if `add` */
