@@ -340,3 +340,55 @@ def test_convolutions_of_groups(inputs, outputs, groups):
             want = torch.nn.functional.conv2d(tq.dequantize().double(), tk.dequantize().double(), bias.double(), stride, padding, dilation, groups)
             integers = (want / .05 + 110).clamp(110 if relu else 0, 255)
             assert (torch.tensor(made.int_repr().tolist()) - integers).abs().max() <= .501
+
+
+ELEMENTWISE = {"leaky_relu": lambda f, x: f.leaky_relu(x, .2), "hardsigmoid": lambda f, x: f.hardsigmoid(x), "sigmoid": lambda f, x: x.sigmoid(),
+               "hardtanh": lambda f, x: f.hardtanh(x, -1, .7), "threshold": lambda f, x: f.threshold(x, .32, .1), "gelu": lambda f, x: f.gelu(x),
+               "tanh": lambda f, x: x.tanh()}
+WITH_NUMBERS = {"leaky_relu": (.2, False, .041, 5), "hardswish": (.041, 5), "elu": (.041, 5), "sigmoid": (.004, 5), "add_scalar": (20.,), "mul_scalar": (-.5,)}
+
+
+@pytest.mark.parametrize("dtype", ["quint8", "qint8"])
+def test_many_elements_are_looked_up(dtype):
+    x = numbers(2, 33, 9, 16) * 3
+    q, tq = pair(x, .05, 100 if dtype == "quint8" else -3, dtype)
+    cases = {name: (lambda q, case=case: case(tede.nn.functional, q), lambda q, case=case: case(torch.nn.functional, q)) for name, case in ELEMENTWISE.items()}
+    cases |= {"quantized." + name: (lambda q, name=name, numbers=numbers: getattr(mine, name)(q, *numbers),
+                                    lambda q, name=name, numbers=numbers: getattr(theirs, name)(q, *numbers)) for name, numbers in WITH_NUMBERS.items()}
+    for name, (here_, there) in cases.items():
+        for view in (lambda x: x, lambda x: x.transpose(1, 3), lambda x: x[:, ::2, 1:]):
+            a, b = here_(view(q)), there(view(tq))
+            few = tede.cat([here_(view(q)[i:i + 1, k:k + 3].clone()) for i in range(2) for k in range(0, view(q).shape[1], 3)][:3], 1)
+            assert a.int_repr()[0, :few.shape[1]].tolist() == few.int_repr()[0].tolist(), name
+            apart = (torch.tensor(a.int_repr().tolist()) - b.int_repr().int()).abs()
+            # PyTorch rounds what is left beyond its vectors otherwise: a tie
+            assert apart.max() <= 1 and (apart > 0).float().mean() < .05 and a.q_zero_point() == b.q_zero_point(), name
+            assert abs(a.q_scale() - b.q_scale()) < 1e-9
+
+
+@pytest.mark.parametrize("dtype", ["quint8", "qint8"])
+def test_means_of_inner_dimensions_are_of_integers(dtype):
+    for shape in ((3, 5, 7, 9), (2, 4, 150, 151), (2, 3, 1, 2), (4, 64)):
+        q, tq = pair(numbers(*shape) * 2, .03, 101 if dtype == "quint8" else -7, dtype)
+        cases = [lambda x: x.mean(-1), lambda x: x.mean(), lambda x: x.mean(tuple(range(1, x.dim())), keepdim=True), lambda x: x.mean(0),
+                 lambda x: x[:, 1:].mean(-1)]
+        for case in cases:
+            same(case(q), case(tq), 1 if case is cases[-2] else 0)
+    with pytest.raises((RuntimeError, IndexError)):
+        q.mean(7)
+    with pytest.raises(RuntimeError):
+        q.mean((0, 0))
+
+
+@pytest.mark.parametrize("dtype", ["quint8", "qint8"])
+def test_joins_of_other_scales(dtype):
+    x, zero = numbers(2, 33, 6, 5) * 2, 90 if dtype == "quint8" else -9
+    for move in (lambda lib, x: x, lambda lib, x: x.contiguous(memory_format=lib.channels_last)):
+        (a, b), (ta, tb) = ([lib.quantize_per_tensor(move(lib, y), scale, zero + 3 * i, getattr(lib, dtype)) for i, scale in enumerate((.03, .05))]
+                            for lib, y in ((tede, here(x)), (torch, x)))
+        for dim in (0, 1, -1):
+            same(tede.cat([a, b, a], dim), torch.cat([ta, tb, ta], dim))
+            same(mine.cat([a, b], dim, .04, zero), theirs.cat([ta, tb], dim, .04, zero), 1)
+        assert tede.cat([a, b], 1).stride() == torch.cat([ta, tb], 1).stride()
+    with pytest.raises(RuntimeError, match="Only per-tensor"):
+        mine.cat([a, by_channel(x)[0]], 1, .04, zero)

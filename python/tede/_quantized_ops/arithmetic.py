@@ -106,14 +106,14 @@ for _name, _compute in (("add", add), ("add_relu", add_relu), ("mul", mul), ("mu
 @operator("cat(Tensor[] qx, int dim, float? scale, int? zero_point) -> Tensor")
 def cat(qx, dim, scale=None, zero_point=None):
     first = qx[0]
-    if not all(map(is_per_tensor, qx)):
-        raise RuntimeError("Only per-tensor quantization is supported in 'cat'!")
     scale = first.q_scale() if scale is None else scale
     zero_point = first.q_zero_point() if zero_point is None else zero_point
     # As PyTorch's loop over images of this format rounds, and the one over others.
     formats = dim == 1 and all(x.dim() == 4 and x.is_contiguous(memory_format=_C.channels_last) for x in qx)
     if first.dtype is not _C.qint32:
         return operators["_quantized_cat"](qx, dim, float(scale), int(zero_point), not formats)
+    if not all(map(is_per_tensor, qx)):
+        raise RuntimeError("Only per-tensor quantization is supported in 'cat'!")
     return (quantize if formats else quantize_sums)(functions["cat"]([x.dequantize() for x in qx], dim), first.dtype, scale, zero_point)
 
 

@@ -56,7 +56,7 @@ td_tensor *td_quantized__look_up(td_tensor *self, td_tensor *table)
     return td_quantized_looked_up(self, table);
 }
 
-/* ---- joins: integers as they lie, those with another quantizer looked up afterwards where they came to lie */
+/* ---- joins */
 
 /* The integers of `from` as those of `to`; with `sums` rounded once the zero point is added. */
 static void fill_requantizing(const td_quantizer *from, const td_quantizer *to, int dtype, bool sums, uint8_t *table)
@@ -70,36 +70,45 @@ static void fill_requantizing(const td_quantizer *from, const td_quantizer *to, 
     }
 }
 
+/* x's integers, as q has them. */
+static td_tensor *integers_by(td_tensor *x, const td_quantizer *q, bool sums)
+{
+    const td_quantizer *own = td_quantizer_of(x);
+    if (td_quantizers_agree(own, q))
+        return td_quantized_integers(x);
+    if (x->dtype == TD_QI32) {
+        TD_AUTO td_tensor *numbers = td_dequantize_self(x), *anew = numbers ? td_requantized_from(numbers, q, TD_QI32) : NULL;
+        return td_quantized_integers(anew);
+    }
+    uint8_t table[BYTES];
+    fill_requantizing(own, q, x->dtype, sums, table);
+    TD_AUTO td_tensor *from = td_quantized_integers(x), *to = from ? td_empty_like(from, TD_DTYPE_NONE, TD_DEVICE_NONE, TD_PRESERVE_FORMAT) : NULL;
+    return !to || look_up(to, from, table) ? NULL : td_ref(to);
+}
+
+/* As the tensors lie: where all have their channels last, the dimensions are in that order while they are joined. */
 td_tensor *td_quantized_joined(int64_t n, td_tensor *const *tensors, int64_t dim, const td_quantizer *q, bool sums)
 {
+    static const int64_t last[] = {0, 2, 3, 1}, first[] = {0, 3, 1, 2};
     enum { FEW = 64 };
     td_tensor *few[FEW] = {0}, **integers = n <= FEW ? few : td_mem_alloc(sizeof *integers * (size_t)n);
-    int64_t done = 0, at = 0;
-    int status = integers ? 0 : -1;
-    while (done < n && !status) {
-        td_tensor *x = tensors[done];
-        TD_AUTO td_tensor *numbers = x->dtype != TD_QI32 || td_quantizers_agree(td_quantizer_of(x), q) ? NULL : td_dequantize_self(x);
-        TD_AUTO td_tensor *anew = numbers ? td_requantized_from(numbers, q, TD_QI32) : td_ref(x);
-        integers[done] = td_quantized_integers(anew);
-        status = integers[done] ? (done++, 0) : -1;
+    int64_t done = 0;
+    bool pixels = integers && dim >= -4 && dim < 4;
+    for (int64_t i = 0; i < n && pixels; i++)
+        pixels = tensors[i]->ndim == 4 && td_has_channels_last(tensors[i]);
+    while (integers && done < n) {
+        TD_AUTO td_tensor *whole = integers_by(tensors[done], q, sums);
+        if (!(integers[done] = pixels ? td_permute(whole, 4, last) : td_ref(whole)))
+            break;
+        done++;
     }
-    TD_AUTO td_tensor *joined = status ? NULL : td_cat(n, integers, dim);
-    for (int64_t i = 0; joined && !status && i < n; i++) {
-        const td_quantizer *own = td_quantizer_of(tensors[i]);
-        const int64_t size = joined->ndim == integers[i]->ndim ? integers[i]->sizes[dim < 0 ? dim + joined->ndim : dim] : 0;    /* an old, empty one */
-        if (size && tensors[i]->dtype != TD_QI32 && !td_quantizers_agree(own, q)) {
-            uint8_t table[BYTES];
-            fill_requantizing(own, q, tensors[i]->dtype, sums, table);
-            TD_AUTO td_tensor *part = td_narrow(joined, dim, at, size);
-            status = part ? look_up(part, part, table) : -1;
-        }
-        at += size;
-    }
+    TD_AUTO td_tensor *joined = done < n ? NULL : td_cat(n, integers, pixels ? first[dim < 0 ? dim + 4 : dim] : dim);
+    TD_AUTO td_tensor *made = joined && pixels ? td_permute(joined, 4, first) : td_ref(joined);
     for (int64_t i = 0; i < done; i++)
         td_tensor_release(integers[i]);
     if (integers && integers != few)
         td_mem_free(integers, sizeof *integers * (size_t)n);
-    return status ? NULL : td_quantized_over(joined, q);
+    return td_quantized_over(made, q);
 }
 
 td_tensor *td_op__quantized_cat(int64_t n, td_tensor *const *tensors, int64_t dim, double scale, int64_t zero_point, bool sums)
@@ -111,7 +120,7 @@ td_tensor *td_quantized__quantized_cat(int64_t n, td_tensor *const *tensors, int
 {
     for (int64_t i = 0; i < n; i++)
         if (!is_bytes(tensors[i]) || tensors[i]->dtype != tensors[0]->dtype)
-            return td_fail(TD_E_RUNTIME, "_quantized_cat: expected integers of 8 bits of one dtype, quantized per tensor");
+            return td_fail(TD_E_RUNTIME, "Only per-tensor quantization is supported in 'cat'! (integers of 8 bits and of one dtype)");
     TD_AUTO_QUANTIZER td_quantizer *q = td_quantizer_per_tensor(scale, zero_point);
     return q ? td_quantized_joined(n, tensors, dim, q, sums) : NULL;
 }
@@ -155,7 +164,7 @@ td_tensor *td_quantized_mean_dims(td_tensor *self, int64_t n_dim, const int64_t 
     if (!is_bytes(self) || !self->numel || !(self->flags & TD_FLAG_CONTIGUOUS) || (dtype != TD_DTYPE_NONE && dtype != (td_dtype)self->dtype) ||
         !are_innermost(self, n_dim, dim, &kept)) {
         TD_AUTO td_tensor *numbers = td_dequantize_self(self), *made = numbers ? td_mean_dims(numbers, n_dim, dim, keepdim, dtype) : NULL;
-        return made && made->dtype == TD_F32 ? td_requantized_from(made, td_quantizer_of(self), (td_dtype)self->dtype) : td_ref(made);
+        return made && made->dtype == TD_F32 ? td_quantized_from(made, td_quantizer_of(self), (td_dtype)self->dtype) : td_ref(made);
     }
     int64_t sizes[TD_MAX_DIMS], count = 1;
     for (int d = 0; d < self->ndim; d++)

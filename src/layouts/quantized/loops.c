@@ -145,13 +145,22 @@ INLINE int64_t sum_bytes(int64_t n, const uint8_t *x, uint8_t flip)
     int64_t total = 0;
     for (int64_t at = 0; at < n; at += MANY) {
         const int64_t some = n - at < MANY ? n - at : MANY;
+        const int64_t whole = some / LANES * LANES;
         uint16_t sums[LANES] = {0};
-        int64_t i = 0;
-        for (; i + LANES <= some; i += LANES)
+        for (int64_t i = 0; i < whole; i += LANES)
             for (int l = 0; l < LANES; l++)
                 sums[l] = (uint16_t)(sums[l] + (x[at + i + l] ^ flip));
-        for (int l = 0; l < LANES; l++)
+        for (int l = 0; whole && l < LANES; l++)
             total += sums[l];
+        const uint64_t even = 0x00ff00ff00ff00ff, flips = flip * UINT64_C(0x0101010101010101);
+        uint64_t eight, rest = 0;                       /* four sums of 16 bits */
+        int64_t i = whole;
+        for (; i + 8 <= some; i += 8) {
+            __builtin_memcpy(&eight, x + at + i, 8);
+            eight ^= flips;
+            rest += (eight & even) + (eight >> 8 & even);
+        }
+        total += (int64_t)(rest * UINT64_C(0x0001000100010001) >> 48);
         for (; i < some; i++)
             total += x[at + i] ^ flip;
     }
@@ -183,19 +192,27 @@ LEVEL(v4, TD_FOR_V4)
 /* A table of 256 in four registers, each instruction looks up in two (AVX512_VBMI). */
 typedef uint8_t bytes_64 __attribute__((vector_size(64), aligned(1), may_alias));
 typedef int8_t signs_64 __attribute__((vector_size(64)));
+TD_FOR_V4 static inline bytes_64 permuted(const bytes_64 *table, bytes_64 x)
+{
+    bytes_64 low = x, high = x;
+    __asm__("vpermi2b %2, %1, %0" : "+v"(low) : "v"(table[0]), "v"(table[1]));
+    __asm__("vpermi2b %2, %1, %0" : "+v"(high) : "v"(table[2]), "v"(table[3]));
+    const bytes_64 upper = (bytes_64)((signs_64)x < 0);
+    return (low & ~upper) | (high & upper);
+}
 TD_FOR_V4 static void look_up_permuting(int64_t n, char *const *ptrs, const void *params)
 {
-    const bytes_64 *table = params, a = table[0], b = table[1], c = table[2], d = table[3];
-    for (int64_t i = 0; i < n; i += 64) {
-        const size_t some = n - i < 64 ? (size_t)(n - i) : 64;
-        bytes_64 x = {0};
-        __builtin_memcpy(&x, ptrs[1] + i, some);
-        bytes_64 low = x, high = x;
-        __asm__("vpermi2b %2, %1, %0" : "+v"(low) : "v"(a), "v"(b));
-        __asm__("vpermi2b %2, %1, %0" : "+v"(high) : "v"(c), "v"(d));
-        const bytes_64 upper = (bytes_64)((signs_64)x < 0);
-        x = (low & ~upper) | (high & upper);
-        __builtin_memcpy(ptrs[0] + i, &x, some);
+    const bytes_64 *from = params, table[4] = {from[0], from[1], from[2], from[3]};
+    const char *x = ptrs[1];
+    char *to = ptrs[0];
+    int64_t i = 0;
+    for (; i + 64 <= n; i += 64)
+        *(bytes_64 *)(to + i) = permuted(table, *(const bytes_64 *)(x + i));
+    if (i < n) {
+        bytes_64 rest = {0};
+        __builtin_memcpy(&rest, x + i, (size_t)(n - i));
+        rest = permuted(table, rest);
+        __builtin_memcpy(to + i, &rest, (size_t)(n - i));
     }
 }
 static td_affine_loops loops_permuting;
