@@ -7,7 +7,9 @@
  *     scales_F(row, k, folded, scale, shift)     scales and shifts of a whole row, one for each run; `folded`: the shift takes
  *                                                OFFSET in, so that an element is scale * code + shift
  *
- * and three constants: OFFSET, the elements of a run, and whether there are shifts at all.  With an OFFSET of 128 the codes are given less
+ *     part_F(row, k, from, n)                    what scales_F takes for a row, of n columns, to give those of elements from `from` on
+ *
+ * and four constants: OFFSET, the elements of a run, whether there are shifts at all, and PART, of which parts of a row begin at multiples.  With an OFFSET of 128 the codes are given less
  * it, as the signed bytes that these formats store.
  *
  * Sources: GGUF's blocks are described by the structs of ggml's ggml-common.h (block_q4_0, block_q8_0, block_q4_K, block_q6_K,
@@ -76,7 +78,12 @@ INLINE codes_32 nibbles_of(const uint8_t *from, bool high)
 }
 
 /* ---- int8: the codes of a row, padded with zeros' codes; a scale behind them, in 64 bytes that keep rows aligned */
-enum { OFFSET_int8 = 128, RUN_int8 = 64, SHIFTS_int8 = 0 };
+enum { OFFSET_int8 = 128, RUN_int8 = 64, SHIFTS_int8 = 0, PART_int8 = 64 };
+INLINE const uint8_t *part_int8(const uint8_t *row, int64_t k, int64_t from, int64_t n)
+{
+    (void)from;
+    return row + td_packed_padded(k) - td_packed_padded(n);
+}
 INLINE codes_32 codes_int8(const uint8_t *row, int64_t k, int64_t g)
 {
     (void)k;
@@ -115,7 +122,12 @@ INLINE void scales_int4(int group, const uint8_t *row, int64_t k, bool folded, f
 #endif
 }
 #define INT4(F, GROUP)                                                                                                      \
-    enum { OFFSET_##F = 8, RUN_##F = GROUP, SHIFTS_##F = 1 };                                                               \
+    enum { OFFSET_##F = 8, RUN_##F = GROUP, SHIFTS_##F = 1, PART_##F = GROUP < 64 ? 64 : GROUP };                           \
+    INLINE const uint8_t *part_##F(const uint8_t *row, int64_t k, int64_t from, int64_t n)                                  \
+    {                                                                                                                       \
+        (void)k, (void)n;                                                                                                   \
+        return row + from / GROUP * 4;                                                                                      \
+    }                                                                                                                       \
     INLINE const uint8_t *at_##F(const uint8_t *row, int64_t k) { return row + k / GROUP * 4; }                             \
     INLINE codes_32 codes_##F(const uint8_t *row, int64_t k, int64_t g)                                                     \
     {                                                                                                                       \
@@ -130,8 +142,18 @@ INT4(int4_g32, 32)
 INT4(int4_g64, 64)
 INT4(int4_g128, 128)
 
+/* ---- blocks of so many elements, which have their scales */
+#define BLOCKS(F, ELEMENTS)                                                                             \
+    enum { PART_##F = ELEMENTS < 64 ? 64 : ELEMENTS };                                                   \
+    INLINE const uint8_t *part_##F(const uint8_t *row, int64_t k, int64_t from, int64_t n)               \
+    {                                                                                                   \
+        (void)k, (void)n;                                                                               \
+        return row + from / ELEMENTS * BYTES_##F;                                                       \
+    }
+
 /* ---- Q4_0: {half scale, 32 codes} */
 enum { OFFSET_q4_0 = 8, RUN_q4_0 = 32, SHIFTS_q4_0 = 0, BYTES_q4_0 = 18 };
+BLOCKS(q4_0, 32)
 INLINE const uint8_t *at_q4_0(const uint8_t *row, int64_t g) { return row + g * BYTES_q4_0 + 2; }
 INLINE codes_32 codes_q4_0(const uint8_t *row, int64_t k, int64_t g)
 {
@@ -141,6 +163,7 @@ INLINE codes_32 codes_q4_0(const uint8_t *row, int64_t k, int64_t g)
 
 /* ---- Q8_0: {half scale, 32 signed bytes} */
 enum { OFFSET_q8_0 = 128, RUN_q8_0 = 32, SHIFTS_q8_0 = 0, BYTES_q8_0 = 34 };
+BLOCKS(q8_0, 32)
 INLINE codes_32 codes_q8_0(const uint8_t *row, int64_t k, int64_t g)
 {
     (void)k;
@@ -200,6 +223,7 @@ HALF_SCALES(q8_0)
 /* ---- Q4_K: 256 elements: {half d, half dmin, eight scales and minima of six bits, 4 x 32 bytes}; of each 32 bytes the low
  * nibbles are a run and the high ones the next.  An element is d * scale * code - dmin * minimum. */
 enum { OFFSET_q4_k = 0, RUN_q4_k = 32, SHIFTS_q4_k = 1, BYTES_q4_k = 144 };
+BLOCKS(q4_k, 256)
 INLINE codes_32 codes_q4_k(const uint8_t *row, int64_t k, int64_t g)
 {
     (void)k;
@@ -232,6 +256,7 @@ INLINE void scales_q4_k(const uint8_t *row, int64_t k, bool folded, float *scale
 /* ---- Q6_K: 256 elements: {128 bytes of low nibbles, 64 of the two upper bits, 16 signed scales, half d}; either half of the block
  * has four groups of 32: of 64 bytes the low nibbles are groups 0 and 1, the high ones 2 and 3; two bits of 32 bytes each. */
 enum { OFFSET_q6_k = 32, RUN_q6_k = 16, SHIFTS_q6_k = 0, BYTES_q6_k = 210 };
+BLOCKS(q6_k, 256)
 INLINE codes_16 two_bits(codes_16 from, int j) { return (j == 0 ? from << 4 : j == 1 ? from << 2 : j == 2 ? from : from >> 2) & 0x30; }
 INLINE codes_32 codes_q6_k(const uint8_t *row, int64_t k, int64_t g)
 {
@@ -252,14 +277,22 @@ INLINE void scales_q6_k(const uint8_t *row, int64_t k, bool folded, float *scale
         for (int64_t i = 0; i < n; i++)
             memcpy(&halves[i], row + (b + i) * BYTES_q6_k + 208, 2);
         floats_of_halves(16, halves, d);
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; i < n; i++) {
+            const uint8_t *sixteen = row + (b + i) * BYTES_q6_k + 192;
+#ifdef TD_AVX512
+            const __m512 whole = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)sixteen)));
+            _mm512_storeu_ps(scale + 16 * (b + i), _mm512_mul_ps(_mm512_set1_ps(d[i]), whole));
+#else
             for (int j = 0; j < 16; j++)
-                scale[16 * (b + i) + j] = d[i] * (float)(int8_t)row[(b + i) * BYTES_q6_k + 192 + j];
+                scale[16 * (b + i) + j] = d[i] * (float)(int8_t)sixteen[j];
+#endif
+        }
     }
 }
 
 /* ---- MXFP4: {exponent, 32 floats of four bits}: sign, two bits of exponent, one of mantissa.  Codes are twice their values, plus 12 */
 enum { OFFSET_mxfp4 = 12, RUN_mxfp4 = 32, SHIFTS_mxfp4 = 0, BYTES_mxfp4 = 17 };
+BLOCKS(mxfp4, 32)
 static const uint8_t twice_mxfp4[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 INLINE const uint8_t *at_mxfp4(const uint8_t *row, int64_t g) { return row + g * BYTES_mxfp4 + 1; }
 INLINE codes_32 codes_mxfp4(const uint8_t *row, int64_t k, int64_t g)

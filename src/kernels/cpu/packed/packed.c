@@ -22,6 +22,7 @@ enum {
     TILE = 96,                  /* rows of weights that are unpacked at once */
     BLOCK = 1 << 19,            /* bytes of quantized activations that stay in the second cache while all weights meet them */
     ENOUGH = 16,                /* rows of activations from which weights are unpacked for products of tiles */
+    SOON = 3,                   /* rows of weights ahead of the one that is unpacked */
     PANELS = 96,                /* columns of activations that are packed at once: whole panels of pairs */
 };
 
@@ -207,8 +208,8 @@ static int many_rows(job *j, const float *x)
     return j->failed ? -1 : 0;
 }
 
-/* ---- many rows by products of tiles: weights become bfloat16, some rows at a time, and are the rows of the product, whose other operand, x turned
- * round, is packed once for all; x is rounded to bfloat16, which loses less than int8 does */
+/* ---- many rows by products of tiles: weights become bfloat16 as they are packed, and are the rows of the product, whose other operand, x
+ * transposed, is packed once for all; x is rounded to bfloat16, which loses less than int8 does */
 
 typedef struct tiled {
     job         of;
@@ -226,37 +227,65 @@ static void pack_columns(void *context, int64_t first, int64_t last)
     TD_ISA_PICK(td_gemm_pairs_table)->pack_some(m, t->of.k, (td_matrix){t->x, 1, t->of.k}, first * PANELS, last == parts ? m : last * PANELS, t->packed);
 }
 
+/* Rows of weights that are unpacked as they are packed. Where x has few rows, whole ones, of the 32 that are multiplied together: memory is read in
+ * the order in which it lies. Else a part of a row, which begins and ends within blocks of 256 elements. */
+enum { TOGETHER = TD_TILE_ROWS, MOST = 2 * TD_GEMM_PASS(4) + 2 * 256 };
+typedef struct unpacking {
+    const job *of;
+    int64_t    first;
+    bool       whole;
+    float     *scratch;
+    uint16_t  *rows;
+} unpacking;
+
+static const float *unpacked(const void *context, int64_t row, int64_t pair, int64_t pairs)
+{
+    const unpacking *u = context;
+    const job *j = u->of;
+    const td_packed_kernels *f = kernels_of(j->format);
+    const uint8_t *at = j->rows + (u->first + row) * j->row_bytes;
+    if (u->whole) {
+        uint16_t *to = u->rows + row % TOGETHER * j->k;
+        if (pair == 0)
+            f->unpack_fast(at, j->k, 0, j->k, u->scratch, to);
+        return (const float *)(to + 2 * pair);
+    }
+    const int64_t from = 2 * pair / f->part * f->part, to = (2 * (pair + pairs) + f->part - 1) / f->part * f->part, end = to < j->k ? to : j->k;
+    for (int64_t b = j->row_bytes * from / j->k; b < j->row_bytes * end / j->k; b += 64)       /* of a row that comes soon */
+        __builtin_prefetch(at + SOON * j->row_bytes + b);
+    f->unpack_fast(at, j->k, from, end, u->scratch, u->rows);
+    return (const float *)(u->rows + 2 * pair - from);
+}
+
 static void some_tiles(void *context, int64_t first, int64_t last)
 {
     tiled *t = context;
     job *j = &t->of;
-    const td_packed_kernels *f = kernels_of(j->format);
-    const size_t scratch = scratch_bytes(j->k), unpacked = (size_t)(t->at_once * j->k) * 2, room = td_tiles_room(t->at_once, j->m, j->k / 2);
-    const size_t bytes = scratch + unpacked + room;
+    const bool whole = td_tile_group(j->m, j->k / 2) == 1;
+    const size_t room = td_tiles_room(t->at_once, j->m, j->k / 2), rows = sizeof(uint16_t) * (size_t)(whole ? TOGETHER * j->k : MOST);
+    const size_t bytes = room + rows + scratch_bytes(whole ? j->k : MOST);
     char *block = td_mem_alloc(bytes);
     if (!block) {
         fail(j);
         return;
     }
-    uint16_t *weights = (uint16_t *)(block + room);
+    unpacking u = {.of = j, .whole = whole, .rows = (uint16_t *)(block + room), .scratch = (float *)(block + room + rows)};
     for (int64_t from = first * t->at_once, n; from < j->n && from < last * t->at_once; from += n) {
         n = clamp(j->n - from, 0, t->at_once);
-        for (int64_t r = 0; r < n; r++)
-            f->unpack_fast(j->rows + (from + r) * j->row_bytes, j->k, (float *)(block + room + unpacked), weights + r * j->k);
+        u.first = from;
         TD_ISA_PICK(td_gemm_pairs_table)->tiles(&(td_tile_product){
-            .m = n, .n = j->m, .k = j->k / 2, .alpha = 1, .a = {weights, j->k / 2, 1}, .b = t->packed,
+            .m = n, .n = j->m, .k = j->k / 2, .alpha = 1, .row = unpacked, .context = &u, .b = t->packed,
             .c = t->y + from * (t->halves ? 2 : 4), .ldc = j->n, .halves = t->halves, .transposed = true, .bias = j->bias ? j->bias + from : NULL, .room = (float *)block});
     }
     td_mem_free(block, bytes);
 }
 
-/* Unpacked weights take at most half of the second cache, through which all of x goes for each of their blocks; where there are few of them, every
- * thread has some. */
+/* As many rows of weights at once as a product of tiles keeps in the second cache. */
 static int by_tiles(const job *j, const void *x, void *y, bool halves)
 {
     const size_t bytes = (size_t)td_gemm_packed_size(j->m, j->k / 2, 16) * 4;
-    const int64_t each = j->n / td_num_threads(), most = each < (1 << 19) / j->k ? each : (1 << 19) / j->k;
-    tiled t = {.of = *j, .x = x, .y = y, .halves = halves, .packed = td_mem_alloc(bytes), .at_once = clamp(most / 32 * 32, 32, 128)};
+    const int64_t threads = td_num_threads(), each = threads > 1 ? j->n / (4 * threads) : j->n, group = 32 * td_tile_group(j->m, j->k / 2);
+    tiled t = {.of = *j, .x = x, .y = y, .halves = halves, .packed = td_mem_alloc(bytes), .at_once = clamp(each / 32 * 32, 32, group < 128 ? 128 : group)};
     if (!t.packed)
         return -1;
     td_parallel_for(0, clamp(j->m / PANELS, 1, j->m), clamp((1 << 15) / (PANELS * j->k), 1, 1 << 15), pack_columns, &t);

@@ -28,8 +28,10 @@ typedef struct td_packed_kernels {
     /* the same with the processor's dot products of bytes; NULL where the level has none (td_cpu_multiplies_bytes) */
     void (*dot_bytes)(int rows, const uint8_t *w, int64_t row_bytes, int64_t k, int64_t m, const td_packed_x *x, float *scratch, float *y,
                       int64_t ldy);
-    /* unpack_bf16 by the processor's conversion; NULL as dot_bytes (td_gemm_has_pairs) */
-    void (*unpack_fast)(const uint8_t *row, int64_t k, float *scratch, uint16_t *to);
+    /* unpack_bf16 by the processor's conversion, of elements [from, end), which are multiples of `part` or the row's end; NULL as dot_bytes
+     * (td_gemm_has_pairs) */
+    void (*unpack_fast)(const uint8_t *row, int64_t k, int64_t from, int64_t end, float *scratch, uint16_t *to);
+    int part;
 } td_packed_kernels;
 
 typedef struct td_packed_table {

@@ -66,7 +66,7 @@ INLINE void unpack_group(td_codes *codes, int offset, int run, bool shifts, cons
     uint8_t code[32];
     memcpy(code, &all, 32);
     for (int from = 0; from < 32; from += run) {
-        const float d = scale[(32 * g + from) / run], zero = shifts ? shift[(32 * g + from) / run] : 0;
+        const float d = scale[from / run], zero = shifts ? shift[from / run] : 0;
         for (int i = from; i < from + run && i < 32; i++)
             to[i] = shifts ? d * (float)((int)code[i] - offset) + zero : d * (float)((int)code[i] - offset);
     }
@@ -461,14 +461,14 @@ INLINE void unpack_64(int kind, int offset, int run, bool shifts, __m512i codes,
         return;
     }
     _Alignas(64) uint8_t bytes[64];
-    if (kind == BRAINS_FAST && offset == 128) {        /* the bytes are signed in truth */
-        _mm512_store_si512(bytes, _mm512_xor_si512(codes, _mm512_set1_epi8(-128)));
+    if (kind == BRAINS_FAST && !shifts) {       /* less their offset, codes are bytes with a sign */
+        _mm512_store_si512(bytes, _mm512_sub_epi8(codes, _mm512_set1_epi8((char)offset)));
         _Pragma("GCC unroll 2")
         for (int p = 0; p < 2; p++) {
-            const __m512 d = _mm512_set1_ps(scale[32 * p / run]);
+            const __m512 d = _mm512_set1_ps(scale[32 * p / run]), e = _mm512_set1_ps(scale[(32 * p + 16) / run]);
             const __m512i low = _mm512_cvtepi8_epi32(_mm_load_si128((const __m128i *)(bytes + 32 * p)));
             const __m512i high = _mm512_cvtepi8_epi32(_mm_load_si128((const __m128i *)(bytes + 32 * p + 16)));
-            _mm512_storeu_si512(to + 64 * p, brains_32(_mm512_mul_ps(d, _mm512_cvtepi32_ps(low)), _mm512_mul_ps(d, _mm512_cvtepi32_ps(high))));
+            _mm512_storeu_si512(to + 64 * p, brains_32(_mm512_mul_ps(d, _mm512_cvtepi32_ps(low)), _mm512_mul_ps(e, _mm512_cvtepi32_ps(high))));
         }
         return;
     }
@@ -483,51 +483,54 @@ INLINE void unpack_64(int kind, int offset, int run, bool shifts, __m512i codes,
             _mm256_storeu_si256((__m256i *)(to + 32 * p), brains_16(kind, x));
     }
 }
-/* Returns how many groups of 32 it has unpacked. */
-INLINE int64_t unpack_wide(td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k, const float *scale,
-                           const float *shift, int kind, void *to)
+/* Elements [from, end), `from` a multiple of 64, of which scale and shift begin with the first. Returns up to where it has unpacked. */
+INLINE int64_t unpack_wide(td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k, int64_t from, int64_t end,
+                           const float *scale, const float *shift, int kind, void *to)
 {
-    for (int64_t i = 0; i < k / 64; i++)
-        unpack_64(kind, offset, run, shifts, wide(row, k, i / 4, (int)(i % 4), true), scale + 64 * i / run, shift + 64 * i / run,
-                  (char *)to + (kind == FLOATS ? 256 : 128) * i);
-    return k / 64 * 2;
+    const int64_t last = from + (end - from) / 64 * 64;
+    for (int64_t at = from; at < last; at += 64)
+        unpack_64(kind, offset, run, shifts, wide(row, k, at / 256, (int)(at / 64 % 4), true), scale + (at - from) / run, shift + (at - from) / run,
+                  (char *)to + (kind == FLOATS ? 4 : 2) * (at - from));
+    return last;
 }
 #define WIDE_OF(F) wide_##F
 #else
 enum { FLOATS, BRAINS };
 typedef void td_wide(void);
-INLINE int64_t unpack_wide(td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k, const float *scale,
-                           const float *shift, int kind, void *to)
+INLINE int64_t unpack_wide(td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k, int64_t from, int64_t end,
+                           const float *scale, const float *shift, int kind, void *to)
 {
-    (void)wide, (void)offset, (void)run, (void)shifts, (void)row, (void)k, (void)scale, (void)shift, (void)kind, (void)to;
-    return 0;
+    (void)wide, (void)offset, (void)run, (void)shifts, (void)row, (void)k, (void)end, (void)scale, (void)shift, (void)kind, (void)to;
+    return from;
 }
 #define WIDE_OF(F) NULL
 #endif
 
-INLINE void unpack(td_codes *codes, td_scales *scales, td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k,
-                   float *scratch, int kind, void *to)
+typedef const uint8_t *td_part(const uint8_t *row, int64_t k, int64_t from, int64_t n);
+
+INLINE void unpack(td_codes *codes, td_scales *scales, td_part *part, td_wide *wide, int offset, int run, bool shifts, const uint8_t *row, int64_t k,
+                   int64_t from, int64_t end, float *scratch, int kind, void *to)
 {
-    float *shift = scratch + td_packed_padded(k) / 16, group[32];
-    scales(row, k, false, scratch, shift);
-    for (int64_t g = unpack_wide(wide, offset, run, shifts, row, k, scratch, shift, kind, to); 32 * g < k; g++) {
-        const int64_t n = k - 32 * g < 32 ? k - 32 * g : 32;
-        unpack_group(codes, offset, run, shifts, row, k, g, scratch, shift, group);
+    float *shift = scratch + td_packed_padded(end - from) / 16, group[32];
+    scales(part(row, k, from, end - from), end - from, false, scratch, shift);
+    for (int64_t at = unpack_wide(wide, offset, run, shifts, row, k, from, end, scratch, shift, kind, to); at < end; at += 32) {
+        const int64_t n = end - at < 32 ? end - at : 32, done = at - from;
+        unpack_group(codes, offset, run, shifts, row, k, at / 32, scratch + done / run, shift + done / run, group);
         if (kind == FLOATS)
-            memcpy((float *)to + 32 * g, group, sizeof(float) * (size_t)n);
+            memcpy((float *)to + done, group, sizeof(float) * (size_t)n);
         for (int64_t i = 0; kind != FLOATS && i < n; i++)
-            ((uint16_t *)to)[32 * g + i] = td_f32_to_bf16(group[i]);
+            ((uint16_t *)to)[done + i] = td_f32_to_bf16(group[i]);
     }
 }
 
 #define KERNELS(NUMBER, F)                                                                                                         \
     static void unpack_f32_##F(const uint8_t *row, int64_t k, float *scratch, float *to)                                           \
     {                                                                                                                              \
-        unpack(codes_##F, scales_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, scratch, FLOATS, to);                               \
+        unpack(codes_##F, scales_##F, part_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, 0, k, scratch, FLOATS, to);   \
     }                                                                                                                              \
     static void unpack_bf16_##F(const uint8_t *row, int64_t k, float *scratch, uint16_t *to)                                       \
     {                                                                                                                              \
-        unpack(codes_##F, scales_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, scratch, BRAINS, to);                               \
+        unpack(codes_##F, scales_##F, part_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, 0, k, scratch, BRAINS, to);   \
     }                                                                                                                              \
     static void dot_##F(int rows, const uint8_t *w, int64_t row_bytes, int64_t k, int64_t m, const td_packed_x *x, float *scratch, \
                         float *y, int64_t ldy)                                                                                     \
@@ -539,14 +542,14 @@ TD_PACKED_EACH(KERNELS)
 
 #ifdef TD_AVX512
 #define FAST_KERNEL(NUMBER, F)                                                                                                     \
-    static void unpack_fast_##F(const uint8_t *row, int64_t k, float *scratch, uint16_t *to)                                       \
+    static void unpack_fast_##F(const uint8_t *row, int64_t k, int64_t from, int64_t end, float *scratch, uint16_t *to)            \
     {                                                                                                                              \
-        unpack(codes_##F, scales_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, scratch, BRAINS_FAST, to);              \
+        unpack(codes_##F, scales_##F, part_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, from, end, scratch, BRAINS_FAST, to); \
     }
 TD_PACKED_EACH(FAST_KERNEL)
-#define OTHERS_OF(F) dot_bytes_##F, unpack_fast_##F
+#define OTHERS_OF(F) dot_bytes_##F, unpack_fast_##F, PART_##F
 #else
-#define OTHERS_OF(F) NULL, NULL
+#define OTHERS_OF(F) NULL, NULL, PART_##F
 #endif
 
 #define ROW(NUMBER, F)                                                                                       \
