@@ -21,7 +21,7 @@ from tede._modes import (                 # noqa: E402
     enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, promotion as promotion,
     set_grad_enabled as set_grad_enabled, set_promotion as set_promotion)
 from tede._C import get_promotion        # noqa: E402,F401
-from math import e, inf, nan, pi          # noqa: E402,F401
+from math import e as e, inf as inf, nan as nan, pi as pi      # noqa: E402
 
 newaxis = None
 

@@ -1,5 +1,10 @@
 """What docstrings of a family share: said once here, and put where a docstring has `<name>` on a line."""
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+    _T = TypeVar("_T")
+
 _PIECES = {
     "reduction": """\
 reduction: what the losses of all elements become: "mean", "sum", or "none" for the losses themselves.
@@ -36,13 +41,13 @@ validate_args: whether parameters and values are checked against `arg_constraint
 }
 
 
-def completed(thing):
+def completed(thing: "_T") -> "_T":
     """Decorator: put the pieces that the docstring names, at the indentation at which it names them."""
     thing.__doc__ = complete(thing.__doc__)
     return thing
 
 
-def complete(doc):
+def complete(doc: "str | None") -> "str | None":
     if doc is None or "<" not in doc:
         return doc
     out = []

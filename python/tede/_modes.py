@@ -4,6 +4,13 @@ from tede._C import (_set_below_autograd, _set_grad_enabled, _set_inference_mode
                      is_grad_enabled, is_inference_mode_enabled)
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+    _F = TypeVar("_F", bound=Callable[..., Any])
+
+
 def _wrap(function, make):
     """`function`, run within make(). A generator's body runs within it too, but not what it yields to."""
     if getattr(getattr(function, "__code__", None), "co_flags", 0) & 0x20:
@@ -42,7 +49,7 @@ def _wrap(function, make):
 class _Mode:
     """Entering sets a mode; leaving sets back what was."""
 
-    def __call__(self, function):
+    def __call__(self, function: "_F") -> "_F":
         if isinstance(function, type):
             import warnings
             warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
@@ -95,16 +102,16 @@ class no_grad(_Mode):
     False
     """
 
-    def __new__(cls, function=None) -> "no_grad":
+    def __new__(cls, function: "Any" = None) -> "no_grad":
         return object.__new__(cls) if function is None else _wrap(function, cls)
 
-    def __init__(self, function=None):
+    def __init__(self, function: "Any" = None) -> None:
         self.before = False
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.before = _set_grad_enabled(False)
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: "Any") -> None:
         _set_grad_enabled(self.before)
 
 
@@ -117,7 +124,7 @@ class enable_grad(no_grad):
     True
     """
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.before = _set_grad_enabled(True)
 
 
@@ -131,7 +138,7 @@ class set_grad_enabled(_Mode):
     False
     """
 
-    def __init__(self, mode):
+    def __init__(self, mode: bool) -> None:
         self.before = is_grad_enabled()
         self.mode = mode
         _set_grad_enabled(mode)
@@ -140,10 +147,10 @@ class set_grad_enabled(_Mode):
         _set_grad_enabled(self.before)
         return super().__call__(function)
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         _set_grad_enabled(self.mode)
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: "Any") -> None:
         _set_grad_enabled(self.before)
 
     def clone(self):
@@ -193,19 +200,19 @@ class inference_mode(_Mode):
     True
     """
 
-    def __new__(cls, mode=True) -> "inference_mode":
+    def __new__(cls, mode: "bool | Any" = True) -> "inference_mode":
         return object.__new__(cls) if isinstance(mode, bool) else _wrap(mode, cls)
 
-    def __init__(self, mode=True):
+    def __init__(self, mode: "bool | Any" = True) -> None:
         self.mode = mode
         self.before = None
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.before = is_inference_mode_enabled(), is_grad_enabled()
         _set_inference_mode(self.mode)
         _set_grad_enabled(not self.mode)
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: "Any") -> None:
         inference, grad = self.before
         _set_inference_mode(inference)
         _set_grad_enabled(grad)

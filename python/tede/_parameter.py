@@ -16,7 +16,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     __torch_function__ = _C._disabled_torch_function_impl
 
-    def __new__(cls, data=None, requires_grad=True):
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> "Parameter":
         if data is None:
             data = _C._functions["empty"](0)
         elif type(data) is not Tensor and type(data) is not Parameter:

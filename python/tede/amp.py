@@ -17,6 +17,12 @@ from tede import _C
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 _state = threading.local()
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+    _F = TypeVar("_F", bound=Callable[..., Any])
+
 _defaults = {"cpu": _C.bfloat16, "cuda": _C.float16, "xpu": _C.float16, "mps": _C.float16, "hpu": _C.bfloat16, "mtia": _C.float16,
              "ipu": _C.float16, "xla": _C.bfloat16, "maia": _C.bfloat16, "privateuseone": _C.float16}
 
@@ -121,7 +127,8 @@ class autocast:
     tede.bfloat16
     """
 
-    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+    def __init__(self, device_type: str, dtype: _C.dtype | None = None, enabled: bool = True,
+                 cache_enabled: bool | None = None) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         _C.device(device_type)
@@ -144,14 +151,14 @@ class autocast:
         self._enabled = enabled
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
 
-    def __enter__(self):
+    def __enter__(self) -> "autocast":
         self.prev, self.prev_fastdtype = _enabled(self.device), get_autocast_dtype(self.device)
         self.prev_cache_enabled = is_autocast_cache_enabled()
         self._set(self._enabled, self.fast_dtype, self._cache_enabled)
         _C._autocast_deeper(1)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: "Any") -> None:
         _C._autocast_deeper(-1)
         self._set(self.prev, self.prev_fastdtype, self.prev_cache_enabled)
         return False
@@ -166,7 +173,7 @@ class autocast:
         else:
             _apply(self.device, enabled, dtype)
 
-    def __call__(self, func):
+    def __call__(self, func: "_F") -> "_F":
         @functools.wraps(func)
         def wrapped(*args, **kwargs):
             with self:
@@ -303,8 +310,8 @@ class GradScaler:
     tensor([0.7000])
     """
 
-    def __init__(self, device="cuda", init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000,
-                 enabled=True):
+    def __init__(self, device: str = "cuda", init_scale: float = 2.0 ** 16, growth_factor: float = 2.0,
+                 backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True) -> None:
         self._device, self._enabled = device, enabled
         if enabled and device == "cuda" and not _is_there(device):
             warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2)

@@ -22,6 +22,11 @@ from tede._weights_only_unpickler import _get_layout, _safe_globals as safe_glob
 from tede._weights_only_unpickler import _Storage as StorageType
 from tede.utils.serialization import config
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable  # noqa: F401
+    from typing import Any  # noqa: F401
+
 __all__ = ["LoadEndianness", "SourceChangeWarning", "StorageType", "add_safe_globals", "check_module_version_greater_or_equal",
            "clear_safe_globals", "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
            "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag", "normalize_storage_type", "register_package",
@@ -525,7 +530,7 @@ class _Storages:
 
 
 def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True,
-         _disable_byteorder_record=False):
+         _disable_byteorder_record=False) -> None:
     """Write an object to a file: its tensors as raw bytes, a storage once, however many look at it, beside a pickle of
     the rest. PyTorch reads it, and this reads PyTorch's.
 
@@ -649,7 +654,7 @@ def _decide(weights_only, pickle_module):
     return weights_only
 
 
-def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
+def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args) -> "Any":
     """Read what `save` or PyTorch's `save` wrote, of any version.
 
         f: a path, or a file object that can seek.

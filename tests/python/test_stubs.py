@@ -67,3 +67,16 @@ def test_a_type_checker_reads_a_program_by_them(tmp_path):
     assert seen[:4] == ['tede._C.Tensor', 'tede._C.Tensor', 'tede._C.Tensor', 'tede._C.Size']
     errors = [line for line in lines if line.startswith('error')]
     assert len(errors) >= 2 and all('dmi' in e or 'overload' in e or 'zeros' in e for e in errors)
+
+
+TYPED = pathlib.Path(__file__).with_name('programs') / 'typed.py'
+
+
+def test_a_typed_program_is_clean_under_strict_rules(tmp_path):
+    run = subprocess.run([sys.executable, '-m', 'mypy', '--strict', '--cache-dir', str(tmp_path), str(TYPED)], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_typed_program_runs(tmp_path):
+    run = subprocess.run([sys.executable, str(TYPED), '--folder', str(tmp_path)], capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.startswith('accuracy'), run.stdout + run.stderr

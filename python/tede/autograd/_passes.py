@@ -59,7 +59,8 @@ def _gradients(outputs, gradients):
     return gradients
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph: bool = False, grad_variables=None,
+             inputs=None) -> None:
     """Add the gradients of `tensors` to the `.grad` of the leaves that they were computed from, or of `inputs` only.
 
         tensors: one, or several.
@@ -122,8 +123,8 @@ def shapes_of(output, gradient, is_grads_batched):
     return output.shape, gradient.shape[1:] if is_grads_batched else gradient.shape
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
-         is_grads_batched=False, materialize_grads=False):
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph: bool = False, only_inputs: bool = True,
+         allow_unused=None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Tensor, ...]:
     """The gradients of the sum of `outputs`, times `grad_outputs`, with respect to `inputs`, as a tuple. No `.grad` is
     changed.
 

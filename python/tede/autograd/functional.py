@@ -4,6 +4,11 @@ import tede
 from tede import _C
 from tede.autograd import grad
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable  # noqa: F401
+    from typing import Any  # noqa: F401
+
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
@@ -113,7 +118,7 @@ def _vector(v, like, single, name, missing, create_graph):
 _OF_OUTPUT, _OF_INPUT = "the user-provided function returns", "the input to the user-provided function is"
 
 
-def vjp(func, inputs, v=None, create_graph=False, strict=False):
+def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False) -> "Any":
     """(outputs, product of `v` with the Jacobian of `func`): what a backward pass computes.
 
         v: in the outputs' shapes; not needed for a number.
@@ -137,7 +142,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     return _unwrap(_finish(outputs, create_graph), single_out), _unwrap(_finish(result, create_graph), single_in)
 
 
-def jvp(func, inputs, v=None, create_graph=False, strict=False):
+def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False) -> "Any":
     """(outputs, derivative of `func` along `v`): the Jacobian times a vector, by two reverse passes.
 
         v: in the inputs' shapes; not needed for a number.
@@ -173,7 +178,7 @@ def _scalar_output(func, inputs, name):
     return outputs
 
 
-def vhp(func, inputs, v=None, create_graph=False, strict=False):
+def vhp(func, inputs, v=None, create_graph: bool = False, strict: bool = False) -> "Any":
     """(value, product of `v` with the matrix of second derivatives) of a function that gives one number.
 
         v: in the inputs' shapes; not needed for a number.
@@ -199,7 +204,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     return _finish(outputs, create_graph)[0], _unwrap(_finish(result, create_graph), single_in)
 
 
-def hvp(func, inputs, v=None, create_graph=False, strict=False):
+def hvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False) -> "Any":
     """(value, product of the matrix of second derivatives with `v`) of a function that gives one number. `vhp` is
     faster.
 
@@ -290,7 +295,8 @@ def _check_strategy(create_graph, strict, vectorize, strategy, name):
                            "Please either set `strict=False` or `vectorize=False`.")
 
 
-def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
+def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vectorize=False,
+             strategy="reverse-mode") -> "Any":
     """All derivatives of `func`: for each output and input a tensor of ``output.shape + input.shape``. `func.jacrev`
     composes with other transforms.
 
@@ -334,7 +340,8 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     return _nest(result, single_out, single_in)
 
 
-def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
+def hessian(func, inputs, create_graph: bool = False, strict: bool = False, vectorize=False,
+            outer_jacobian_strategy="reverse-mode") -> "Any":
     """The second derivatives of a function that gives one number: of an input, a tensor of ``input.shape +
     input.shape``; of several, a tuple of tuples. `func.hessian` composes with other transforms.
 

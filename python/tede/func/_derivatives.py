@@ -12,6 +12,11 @@ from tede.func._levels import GRAD, JVP, flatten, level, lift, lower, lower_all,
 from tede.func._vmap import vmap, wraps
 from tede.utils import _pytree as tree
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable  # noqa: F401
+    from typing import Any  # noqa: F401
+
 
 # ---- which arguments ------------------------------------------------------------------------------------------------
 
@@ -95,7 +100,7 @@ def _with_aux(result, api):
     return result
 
 
-def grad_and_value(func, argnums=0, has_aux=False):
+def grad_and_value(func, argnums=0, has_aux: bool = False) -> "Callable[..., Any]":
     """`grad`, whose result is (gradient, the number that `func` gives).
 
         argnums, has_aux: as there; with has_aux (gradient, (number, something)).
@@ -131,7 +136,7 @@ def _leaf_of(x, number):
     return _leaf(lower(x, number))
 
 
-def grad(func, argnums=0, has_aux=False):
+def grad(func, argnums=0, has_aux: bool = False) -> "Callable[..., Any]":
     """The gradient of `func`, which gives one number, as a function of the same arguments.
 
         argnums: with respect to which argument, or a tuple of them; each may be a dict or a list of tensors.
@@ -152,7 +157,7 @@ def grad(func, argnums=0, has_aux=False):
     return wraps(func, gradient)
 
 
-def vjp(func, *primals, has_aux=False):
+def vjp(func, *primals, has_aux: bool = False) -> "Any":
     """(func(*primals), a function from gradients of that to the tuple of gradients of the primals).
 
         has_aux: func gives (output, something); then a third result is that.
@@ -226,7 +231,7 @@ def _check_primals(primals, tangents, api):
     return flat_primals, flat_tangents, primal_spec
 
 
-def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False) -> "Any":
     """(func(*primals), its derivative along `tangents`), in forward mode.
 
         primals, tangents: tuples of tensors in equal shapes.
@@ -275,7 +280,7 @@ def _jvp(func, args, tangents, argnums, strict=False, has_aux=False):
     return (*result, aux) if has_aux else result
 
 
-def linearize(func, *primals):
+def linearize(func, *primals) -> "Any":
     """(func(*primals), the function from tangents to its derivative along them). That function's calls are made anew
     for each tangent; what does not depend on it is not kept.
 
@@ -343,7 +348,8 @@ def _chunks(total, chunk_size):
     return [(i, min(i + step, total)) for i in range(0, total, step)] or [(0, 0)]
 
 
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
+def jacrev(func, argnums=0, *, has_aux: bool = False, chunk_size=None,
+           _preallocate_and_copy=False) -> "Callable[..., Any]":
     """All derivatives of `func`, as a function of the same arguments, in reverse mode: for many inputs and few outputs.
 
         argnums: with respect to which argument, or a tuple of them.
@@ -382,7 +388,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
     return wraps(func, jacobian)
 
 
-def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+def jacfwd(func, argnums=0, has_aux: bool = False, *, randomness="error") -> "Callable[..., Any]":
     """All derivatives of `func`, as a function of the same arguments, in forward mode: for few inputs and many outputs.
 
         argnums: with respect to which argument, or a tuple of them.
@@ -424,7 +430,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     return wraps(func, jacobian)
 
 
-def hessian(func, argnums=0):
+def hessian(func, argnums=0) -> "Callable[..., Any]":
     """The second derivatives of `func`, as a function of the same arguments: ``jacfwd(jacrev(func))``.
 
         argnums: with respect to which argument, or a tuple of them.

@@ -1,8 +1,14 @@
 """functional_call and stack_module_state: modules as functions of their parameters."""
 from tede._C import Tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable  # noqa: F401
+    from typing import Any  # noqa: F401
 
-def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
+
+def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights: bool = True,
+                    strict: bool = False) -> "Any":
     """Call `module` with given tensors in place of its parameters and buffers, which stay as they are.
 
         parameter_and_buffer_dicts: {dotted name: tensor}, or a tuple of such dicts.
@@ -31,7 +37,7 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
     return stateless._functional_call(module, tensors, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
-def stack_module_state(models):
+def stack_module_state(models) -> "tuple[dict[str, Any], dict[str, Any]]":
     """(parameters, buffers) of modules of one kind, each stacked along a new first dimension: for an ensemble under
     `vmap`. RuntimeError if their classes or modes differ.
 
@@ -62,7 +68,7 @@ def stack_module_state(models):
     return params, buffers
 
 
-def replace_all_batch_norm_modules_(root):
+def replace_all_batch_norm_modules_(root) -> "Any":
     """Let each batch norm below `root` forget its running statistics, which `vmap` can't update, in place; gives root.
 
     >>> tede.func.replace_all_batch_norm_modules_(nn.BatchNorm1d(3)).running_mean is None

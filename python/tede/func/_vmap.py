@@ -9,6 +9,11 @@ from tede._C import Tensor
 from tede.func._levels import VMAP, flatten, level
 from tede.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable  # noqa: F401
+    from typing import Any  # noqa: F401
+
 RANDOMNESS = {"error": 0, "different": 1, "same": 2}
 UNSUPPORTED = 3         # of the older entry, which has no such option
 _warned = set()
@@ -199,7 +204,7 @@ def _joined(chunks, out_dims, func):
     return tree_unflatten([parts[0] if d is None else tede.cat(parts, d) for parts, d in zip(zip(*flat), dims)], spec[0])
 
 
-def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None) -> "Callable[..., Any]":
     """A function of single examples becomes one of batches: of each argument, dimension `in_dims` is the batch, and
     each result has it at `out_dims`.
 

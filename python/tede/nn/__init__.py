@@ -5,11 +5,36 @@ All of it is loaded when it is first named; see `modules` for which file holds w
 import sys
 
 from . import modules
-from .parameter import Buffer as Buffer, Parameter as Parameter, UninitializedBuffer, UninitializedParameter
+from .parameter import Buffer as Buffer, Parameter as Parameter, UninitializedBuffer as UninitializedBuffer, UninitializedParameter as UninitializedParameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+    from .modules.activation import *  # noqa: F403
+    from .modules.adaptive import *  # noqa: F403
+    from .modules.attention import *  # noqa: F403
+    from .modules.batchnorm import *  # noqa: F403
+    from .modules.channelshuffle import *  # noqa: F403
+    from .modules.container import *  # noqa: F403
+    from .modules.conv import *  # noqa: F403
+    from .modules.distance import *  # noqa: F403
+    from .modules.dropout import *  # noqa: F403
+    from .modules.flatten import *  # noqa: F403
+    from .modules.fold import *  # noqa: F403
+    from .modules.instancenorm import *  # noqa: F403
+    from .modules.linear import *  # noqa: F403
+    from .modules.linear_cross_entropy_options import *  # noqa: F403
+    from .modules.loss import *  # noqa: F403
+    from .modules.module import *  # noqa: F403
+    from .modules.normalization import *  # noqa: F403
+    from .modules.padding import *  # noqa: F403
+    from .modules.pixelshuffle import *  # noqa: F403
+    from .modules.pooling import *  # noqa: F403
+    from .modules.rnn import *  # noqa: F403
+    from .modules.sparse import *  # noqa: F403
+    from .modules.transformer import *  # noqa: F403
+    from .modules.upsampling import *  # noqa: F403
+    from .parallel import DataParallel as DataParallel
     from tede.nn import functional as functional, init as init, modules as modules, parameter as parameter, utils as utils
 _SUBMODULES = ("_reduction", "attention", "common_types", "functional", "grad", "init", "intrinsic", "modules", "parallel", "parameter",
                "qat", "quantized", "utils")

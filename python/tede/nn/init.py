@@ -18,7 +18,7 @@ _PLAIN_GAIN = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv
                "sigmoid")
 
 
-def calculate_gain(nonlinearity, param=None):
+def calculate_gain(nonlinearity: str, param=None) -> float:
     """By how much initial values must be larger so that signals keep their size behind `nonlinearity`: 1 for "linear",
     "conv1d" and the like and "sigmoid", 5/3 for "tanh", ``sqrt(2)`` for "relu", ``sqrt(2 / (1 + param**2))`` for
     "leaky_relu" (param is the slope), 3/4 for "selu". ValueError for others.
@@ -44,7 +44,7 @@ def calculate_gain(nonlinearity, param=None):
 
 
 @overridable
-def uniform_(tensor, a=0.0, b=1.0, generator=None):
+def uniform_(tensor: T.Tensor, a: float = 0.0, b: float = 1.0, generator: T.Generator | None = None) -> T.Tensor:
     """Fill with numbers drawn uniformly from `a` to `b`; gives the tensor. Nothing is recorded for gradients.
 
         generator: what draws; else the default one.
@@ -57,7 +57,7 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
 
 
 @overridable
-def normal_(tensor, mean=0.0, std=1.0, generator=None):
+def normal_(tensor: T.Tensor, mean: float = 0.0, std: float = 1.0, generator: T.Generator | None = None) -> T.Tensor:
     """Fill with numbers drawn from the normal distribution of `mean` and standard deviation `std`; gives the tensor.
 
         generator: what draws; else the default one.
@@ -69,7 +69,8 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
         return tensor.normal_(mean, std, generator=generator)
 
 
-def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
+def trunc_normal_(tensor: T.Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+                  generator: T.Generator | None = None) -> T.Tensor:
     """Fill with numbers drawn from a normal distribution without what lies outside `a` to `b`; gives the tensor.
 
         a, b: bounds of the values, not multiples of `std`.
@@ -127,7 +128,7 @@ def _reject_uniform(tensor, mean, std, a, b, generator):
 
 
 @overridable
-def constant_(tensor, val):
+def constant_(tensor: T.Tensor, val: float) -> T.Tensor:
     """Fill with `val`; gives the tensor.
 
     >>> nn.init.constant_(tede.empty(2), 0.3)
@@ -137,7 +138,7 @@ def constant_(tensor, val):
         return tensor.fill_(val)
 
 
-def ones_(tensor):
+def ones_(tensor: T.Tensor) -> T.Tensor:
     """Fill with one; gives the tensor.
 
     >>> nn.init.ones_(tede.empty(2))
@@ -146,7 +147,7 @@ def ones_(tensor):
     return constant_(tensor, 1.0)
 
 
-def zeros_(tensor):
+def zeros_(tensor: T.Tensor) -> T.Tensor:
     """Fill with zero; gives the tensor.
 
     >>> nn.init.zeros_(tede.empty(2))
@@ -156,7 +157,7 @@ def zeros_(tensor):
         return tensor.zero_()
 
 
-def eye_(tensor):
+def eye_(tensor: T.Tensor) -> T.Tensor:
     """Make a matrix the identity, as far as it goes: a linear layer that passes on its input. ValueError unless of 2
     dimensions.
 
@@ -171,7 +172,7 @@ def eye_(tensor):
     return tensor
 
 
-def dirac_(tensor, groups=1):
+def dirac_(tensor: T.Tensor, groups: int = 1) -> T.Tensor:
     """Make the weight of a convolution pass on its input, as many channels of it as there are: 1 in the window's
     centre, else 0.
 
@@ -216,7 +217,7 @@ def _calculate_correct_fan(tensor, mode):
     return fan_in if mode == "fan_in" else fan_out
 
 
-def xavier_uniform_(tensor, gain=1.0, generator=None):
+def xavier_uniform_(tensor: T.Tensor, gain: float = 1.0, generator: T.Generator | None = None) -> T.Tensor:
     """Fill uniformly within ``±gain * sqrt(6 / (fan_in + fan_out))`` (Glorot and Bengio, 2010, "Understanding the
     difficulty of training deep feedforward neural networks").
 
@@ -229,7 +230,7 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor, gain=1.0, generator=None):
+def xavier_normal_(tensor: T.Tensor, gain: float = 1.0, generator: T.Generator | None = None) -> T.Tensor:
     """Fill from the normal distribution of deviation ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio, 2010,
     "Understanding the difficulty of training deep feedforward neural networks").
 
@@ -246,7 +247,8 @@ def _xavier_std(tensor, gain):
 
 
 @overridable
-def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_uniform_(tensor: T.Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+                     generator: T.Generator | None = None) -> T.Tensor:
     """Fill uniformly within ``±gain * sqrt(3 / fan)`` (He et al., 2015, "Delving Deep into Rectifiers").
 
         a: the slope of "leaky_relu".
@@ -266,7 +268,8 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
         return tensor.uniform_(-bound, bound, generator=generator)
 
 
-def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_normal_(tensor: T.Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+                    generator: T.Generator | None = None) -> T.Tensor:
     """Fill from the normal distribution of deviation ``gain / sqrt(fan)`` (He et al., 2015, "Delving Deep into
     Rectifiers").
 
@@ -288,7 +291,7 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
-def orthogonal_(tensor, gain=1, generator=None):
+def orthogonal_(tensor: T.Tensor, gain: float = 1, generator: T.Generator | None = None) -> T.Tensor:
     """Make a matrix (semi-)orthogonal, uniform among those there are (Saxe et al., 2013, "Exact solutions to the
     nonlinear dynamics of learning in deep linear neural networks"). Of more dimensions, all but the first are taken
     together.
@@ -319,7 +322,7 @@ def orthogonal_(tensor, gain=1, generator=None):
     return tensor
 
 
-def sparse_(tensor, sparsity, std=0.01, generator=None):
+def sparse_(tensor: T.Tensor, sparsity: float, std: float = 0.01, generator: T.Generator | None = None) -> T.Tensor:
     """Fill a matrix with normal numbers, and set the part `sparsity` of each column to zero (Martens, 2010, "Deep
     learning via Hessian-free optimization"). ValueError unless of 2 dimensions.
 

@@ -7,7 +7,11 @@ from ._native import T
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy"]
 
-Parameter = T.Parameter
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tede._parameter import Parameter as Parameter
+else:
+    Parameter = T.Parameter
 _ParameterMeta = type(Parameter)
 
 
@@ -31,7 +35,7 @@ class Buffer(metaclass=_BufferMeta):
     ['mean']
     """
 
-    def __new__(cls, data=None, *, persistent=True):
+    def __new__(cls, data: T.Tensor | None = None, *, persistent: bool = True):
         if data is None:
             data = T.empty(0)
         buffer = data.detach().requires_grad_(data.requires_grad)
@@ -103,7 +107,7 @@ class UninitializedTensorMixin:
         return memo[id(self)]
 
 
-def is_lazy(tensor):
+def is_lazy(tensor: T.Tensor) -> bool:
     """Whether `tensor` has no shape yet.
 
     >>> from tede.nn.parameter import is_lazy
@@ -126,7 +130,8 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad=True, device=None, dtype=None):
+    def __new__(cls, requires_grad: bool = True, device: T.device | str | int | None = None,
+                dtype: T.dtype | None = None):
         return _make_lazy(cls, requires_grad, device, dtype)
 
 

@@ -27,8 +27,8 @@ class Adafactor(PerParameter):
     tede.Size([2, 1])
     """
 
-    def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None,
-                 maximize=False):
+    def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps: float = (None, 1e-3), d=1.0, weight_decay: float = 0.0,
+                 *, foreach=None, maximize: bool = False) -> None:
         check(not isinstance(lr, T.Tensor) or lr.numel() == 1, "Tensor lr must be 1-element")
         check(0.0 <= lr, f"Learning rate should be >= 0 but is: {lr}")
         check(0.0 >= beta2_decay, f"beta2_decay should be <= 0 but is: {beta2_decay}")

@@ -30,8 +30,8 @@ class Muon(PerParameter):
     >>> optimizer.step()
     """
 
-    def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True,
-                 ns_coefficients=(3.4445, -4.775, 2.0315), eps=1e-7, ns_steps=5, adjust_lr_fn=None):
+    def __init__(self, params, lr=1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
+                 ns_coefficients=(3.4445, -4.775, 2.0315), eps: float = 1e-7, ns_steps=5, adjust_lr_fn=None) -> None:
         check(not isinstance(lr, T.Tensor) or lr.numel() == 1, "Tensor lr must be 1-element")
         check(0.0 <= lr, f"Learning rate should be >= 0 but is: {lr}")
         check(0.0 <= momentum, f"momentum should be >= 0 but is: {momentum}")

@@ -24,8 +24,8 @@ class Adadelta(PerParameter):
     >>> tede.optim.Adadelta([w]).step()
     """
 
-    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False,
-                 maximize=False, differentiable=False):
+    def __init__(self, params, lr=1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0, foreach=None, *,
+                 capturable: bool = False, maximize: bool = False, differentiable: bool = False) -> None:
         check_common(lr)
         check(0.0 <= rho <= 1.0, f"Invalid rho value: {rho}")
         check_common(lr, eps, weight_decay)

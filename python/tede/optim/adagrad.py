@@ -27,8 +27,9 @@ class Adagrad(PerParameter):
     tensor([0.9000])
     """
 
-    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
-                 foreach=None, *, maximize=False, differentiable=False, fused=None):
+    def __init__(self, params, lr=1e-2, lr_decay: float = 0, weight_decay: float = 0, initial_accumulator_value=0,
+                 eps: float = 1e-10, foreach=None, *, maximize: bool = False, differentiable: bool = False,
+                 fused=None) -> None:
         check_common(lr, eps, weight_decay)
         check(0.0 <= lr_decay, f"Invalid lr_decay value: {lr_decay}")
         check(0.0 <= initial_accumulator_value, f"Invalid initial_accumulator_value value: {initial_accumulator_value}")

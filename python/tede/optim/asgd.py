@@ -25,8 +25,8 @@ class ASGD(PerParameter):
     >>> tede.optim.ASGD([w], lr=0.1).step()
     """
 
-    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
-                 differentiable=False, capturable=False):
+    def __init__(self, params, lr=1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0=1e6, weight_decay: float = 0,
+                 foreach=None, maximize: bool = False, differentiable: bool = False, capturable: bool = False) -> None:
         check_common(lr, weight_decay=weight_decay)
         super().__init__(params, {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay,
                                   "foreach": foreach, "maximize": maximize, "differentiable": differentiable,

@@ -11,6 +11,7 @@ import warnings
 import weakref
 from bisect import bisect_right
 from collections import Counter
+from typing import Any
 
 from .._suggest import Constructor
 from ..nn._native import T
@@ -88,7 +89,7 @@ class LRScheduler(Constructor):
     Call `step` after the optimizer's, or the first rate is skipped (a warning says so).
 
     >>> class Halving(tede.optim.lr_scheduler.LRScheduler):
-    ...     def get_lr(self):
+    ...     def get_lr(self) -> list[Any]:
     ...         return [rate * 0.5 ** self.last_epoch for rate in self.base_lrs]
     >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
     >>> schedule = Halving(optimizer)
@@ -100,7 +101,7 @@ class LRScheduler(Constructor):
     _get_lr_called_within_step = False
     _is_initial = False
 
-    def __init__(self, optimizer, last_epoch=-1):
+    def __init__(self, optimizer, last_epoch: int = -1) -> None:
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
@@ -129,19 +130,19 @@ class LRScheduler(Constructor):
         finally:
             self._is_initial = False
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """All of the schedule's state but the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take back what `state_dict` gave."""
         self.__dict__.update(state_dict)
 
-    def get_last_lr(self):
+    def get_last_lr(self) -> list[Any]:
         """The rates that were set last, one per group."""
         return self._last_lr
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         """The next rates; `step` calls it."""
         raise NotImplementedError(f"{type(self).__name__}.get_lr: a schedule defines its own")
 
@@ -158,7 +159,7 @@ class LRScheduler(Constructor):
                           "Failure to do this will result in PyTorch skipping the first value of the learning rate "
                           "schedule. See more details at " + _ORDER, UserWarning, stacklevel=3)
 
-    def step(self, epoch=None):
+    def step(self, epoch: Any = None) -> None:
         """Go on by one step (or to `epoch`, which is deprecated), and set the optimizer's rates."""
         if self._step_count == 1:
             self._warn_of_order()
@@ -215,12 +216,12 @@ class _WithFunctions(LRScheduler):
                 raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
         super().__init__(optimizer, last_epoch)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "lr_lambdas")}
         state["lr_lambdas"] = [None if isinstance(f, type(_own)) else f.__dict__.copy() for f in self.lr_lambdas]
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         for function, saved in zip(self.lr_lambdas, state_dict["lr_lambdas"]):
             if saved is not None:
                 function.__dict__.update(saved)
@@ -242,7 +243,7 @@ class LambdaLR(_WithFunctions):
     [0.9]
     """
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         return [base * function(self.last_epoch) for base, function in zip(self.base_lrs, self.lr_lambdas)]
 
@@ -261,7 +262,7 @@ class MultiplicativeLR(_WithFunctions):
     [0.5]
     """
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         if self._is_initial:
             return self._unchanged()
@@ -288,11 +289,11 @@ class StepLR(LRScheduler):
     3 [0.1]
     """
 
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._unchanged()
@@ -319,11 +320,11 @@ class MultiStepLR(LRScheduler):
     3 [0.25]
     """
 
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer, milestones, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         if self.last_epoch not in self.milestones:
             return self._unchanged()
@@ -346,13 +347,13 @@ class ConstantLR(LRScheduler):
     [0.5]
     """
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+    def __init__(self, optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
         if factor > 1.0 or factor < 0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         if self.last_epoch == 0:
             return self._scaled(self.factor)
@@ -381,7 +382,8 @@ class LinearLR(LRScheduler):
     2 [1.0]
     """
 
-    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+    def __init__(self, optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
+                 last_epoch: int = -1) -> None:
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if end_factor > 1.0 or end_factor < 0:
@@ -389,7 +391,7 @@ class LinearLR(LRScheduler):
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
@@ -417,11 +419,11 @@ class ExponentialLR(LRScheduler):
     [0.5]
     """
 
-    def __init__(self, optimizer, gamma, last_epoch=-1):
+    def __init__(self, optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         return self._unchanged() if self._is_initial else self._scaled(self.gamma)
 
@@ -442,11 +444,11 @@ class PolynomialLR(LRScheduler):
     [0.75]
     """
 
-    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+    def __init__(self, optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._unchanged()
@@ -477,11 +479,11 @@ class CosineAnnealingLR(LRScheduler):
     2 [0.0]
     """
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         T_max, low, epoch = self.T_max, self.eta_min, self.last_epoch
         if self._is_initial:
@@ -522,7 +524,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     2 [1.0]
     """
 
-    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
@@ -532,12 +534,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         return [self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
                 for base in self.base_lrs]
 
-    def step(self, epoch=None):
+    def step(self, epoch: Any = None) -> None:
         """Go on by one epoch, or to `epoch`, which may be a fraction."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
@@ -585,12 +587,12 @@ def _check_parts(owner, optimizer, schedulers, purpose):
 class _OfSchedulers(LRScheduler):
     """A schedule made of others, whose states are saved with it."""
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
         state["_schedulers"] = [part.state_dict() for part in self._schedulers]
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         for part, saved in zip(self._schedulers, state_dict["_schedulers"]):
             part.load_state_dict(saved)
         self.__dict__.update((key, value) for key, value in state_dict.items() if key != "_schedulers")
@@ -617,7 +619,7 @@ class SequentialLR(_OfSchedulers):
     3 [0.5]
     """
 
-    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+    def __init__(self, optimizer, schedulers, milestones, last_epoch: int = -1) -> None:
         _check_parts(type(self).__name__, optimizer, schedulers, "")
         if len(milestones) != len(schedulers) - 1:
             raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number "
@@ -642,7 +644,7 @@ class SequentialLR(_OfSchedulers):
         elif hasattr(sched, "last_epoch"):
             sched.last_epoch -= 1
 
-    def step(self):
+    def step(self) -> None:
         """Go on by one epoch with the schedule whose turn it is."""
         self.last_epoch += 1
         turn = bisect_right(self._milestones, self.last_epoch)
@@ -668,7 +670,7 @@ class ChainedScheduler(_OfSchedulers):
     [0.05]
     """
 
-    def __init__(self, schedulers, optimizer=None):
+    def __init__(self, schedulers, optimizer=None) -> None:
         owner = type(self).__name__
         if len(schedulers) < 1:
             raise ValueError(f"{owner} expects at least one scheduler to be chained, but got no scheduler.")
@@ -677,7 +679,7 @@ class ChainedScheduler(_OfSchedulers):
         self._schedulers, self.optimizer = schedulers, optimizer
         self._last_lr = _values(optimizer, "lr")
 
-    def step(self):
+    def step(self) -> None:
         """Go on by one epoch in all of them."""
         for part in self._schedulers:
             part.step()
@@ -704,8 +706,8 @@ class ReduceLROnPlateau(LRScheduler):
     0.1
     """
 
-    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0,
-                 min_lr=0, eps=1e-8):
+    def __init__(self, optimizer, mode="min", factor: float = 0.1, patience=10, threshold: float = 1e-4,
+                 threshold_mode="rel", cooldown=0, min_lr=0, eps: float = 1e-8) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         _check_optimizer(optimizer)
@@ -733,7 +735,7 @@ class ReduceLROnPlateau(LRScheduler):
     def _reset(self):
         self.best, self.cooldown_counter, self.num_bad_epochs = self.mode_worse, 0, 0
 
-    def step(self, metrics, epoch=None):
+    def step(self, metrics: Any, epoch: Any = None) -> None:
         """Tell the figure reached; the rate falls if it is time."""
         current = float(metrics)
         if epoch is None:
@@ -779,7 +781,7 @@ class ReduceLROnPlateau(LRScheduler):
             return sign * a > sign * (best * (1.0 + sign * self.threshold))
         return sign * a > sign * (best + sign * self.threshold)
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.__dict__.update(state_dict)
         self._init_is_better(self.mode, self.threshold, self.threshold_mode)
 
@@ -831,9 +833,9 @@ class CyclicLR(_WithMomentum):
     3 [0.5]
     """
 
-    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
-                 scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9,
-                 last_epoch=-1):
+    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular",
+                 gamma: float = 1.0, scale_fn=None, scale_mode="cycle", cycle_momentum: bool = True, base_momentum=0.8,
+                 max_momentum=0.9, last_epoch: int = -1) -> None:
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         base_lrs = _per_group("base_lr", optimizer, base_lr)
@@ -867,7 +869,7 @@ class CyclicLR(_WithMomentum):
             return 1.0
         return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma ** x
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -878,14 +880,14 @@ class CyclicLR(_WithMomentum):
                 self._set_momentum(group, high - (high - low) * part * scale)
         return [low + (high - low) * part * scale for low, high in zip(self.base_lrs, self.max_lrs)]
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         state = super().state_dict()
         function = state["_scale_fn_custom"]
         plain = function is None or isinstance(function, type(_own))
         state["_scale_fn_custom"] = None if plain else function.__dict__.copy()
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         saved = state_dict["_scale_fn_custom"]
         self.__dict__.update((key, value) for key, value in state_dict.items() if key != "_scale_fn_custom")
         if saved is not None:
@@ -919,8 +921,8 @@ class OneCycleLR(_WithMomentum):
     """
 
     def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
-                 anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0,
-                 final_div_factor=1e4, three_phase=False, last_epoch=-1):
+                 anneal_strategy="cos", cycle_momentum: bool = True, base_momentum=0.85, max_momentum=0.95,
+                 div_factor=25.0, final_div_factor=1e4, three_phase: bool = False, last_epoch: int = -1) -> None:
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         if total_steps is not None:
@@ -975,7 +977,7 @@ class OneCycleLR(_WithMomentum):
             return self.anneal_func(start, end, part)
         return (self._annealing_linear if kind == "linear" else self._annealing_cos)(start, end, part)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         self._check_called_by_step()
         step = self.last_epoch
         if step > self.total_steps:

@@ -26,9 +26,9 @@ class NAdam(PerParameter):
     >>> tede.optim.NAdam([w], lr=0.1).step()
     """
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
-                 decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False,
-                 differentiable=False):
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+                 momentum_decay=4e-3, decoupled_weight_decay: bool = False, *, foreach=None, maximize: bool = False,
+                 capturable: bool = False, differentiable: bool = False) -> None:
         check_common(lr, eps, weight_decay, betas)
         check(0.0 <= momentum_decay, f"Invalid momentum_decay value: {momentum_decay}")
         super().__init__(params, {

@@ -24,6 +24,13 @@ __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_
 ParamsT = Iterable[T.Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, T.Tensor]]       # for annotations
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+    from ..utils.hooks import RemovableHandle
+
+
 class _Required:
     """Stands for an option without a default."""
 
@@ -123,7 +130,7 @@ class Optimizer(Constructor):
     tensor([0.7000])
     """
 
-    def __init__(self, params, defaults):
+    def __init__(self, params, defaults) -> None:
         self.defaults = defaults
         self._prepare()
         if isinstance(params, T.Tensor):
@@ -172,33 +179,33 @@ class Optimizer(Constructor):
 
     # Hooks -------------------------------------------------------------------------------------------------------
 
-    def register_step_pre_hook(self, hook):
+    def register_step_pre_hook(self, hook: "Callable[..., Any]") -> "RemovableHandle":
         """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new (args, kwargs)."""
         return add_hook(self._optimizer_step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook):
+    def register_step_post_hook(self, hook: "Callable[..., Any]") -> "RemovableHandle":
         """Call ``hook(optimizer, args, kwargs)`` after each step."""
         return add_hook(self._optimizer_step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook, prepend=False):
+    def register_state_dict_pre_hook(self, hook: "Callable[..., Any]", prepend: bool = False) -> "RemovableHandle":
         """Call ``hook(optimizer)`` before the state dict is made."""
         return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend=prepend)
 
-    def register_state_dict_post_hook(self, hook, prepend=False):
+    def register_state_dict_post_hook(self, hook: "Callable[..., Any]", prepend: bool = False) -> "RemovableHandle":
         """Call ``hook(optimizer, state_dict)`` after it is made; what it returns replaces it."""
         return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend=prepend)
 
-    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+    def register_load_state_dict_pre_hook(self, hook: "Callable[..., Any]", prepend: bool = False) -> "RemovableHandle":
         """Call ``hook(optimizer, state_dict)`` before one is loaded; what it returns is loaded instead."""
         return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend=prepend)
 
-    def register_load_state_dict_post_hook(self, hook, prepend=False):
+    def register_load_state_dict_post_hook(self, hook: "Callable[..., Any]", prepend: bool = False) -> "RemovableHandle":
         """Call ``hook(optimizer)`` after a state dict was loaded."""
         return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend=prepend)
 
     # Saving and loading ------------------------------------------------------------------------------------------
 
-    def state_dict(self):
+    def state_dict(self) -> "dict[str, Any]":
         """{"state": state by a parameter's number, "param_groups": groups with numbers for parameters}: what
         `tede.save` takes. Tensors share memory with the optimizer's.
 
@@ -224,7 +231,7 @@ class Optimizer(Constructor):
                 result = changed
         return result
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: "dict[str, Any]") -> None:
         """Take state and options from `state_dict`, in the order of groups and parameters; tensors are converted to
         their parameter's dtype and device. A ValueError if there are more or fewer groups, or parameters in one. Load
         the model first, then its optimizer.
@@ -266,7 +273,7 @@ class Optimizer(Constructor):
 
     # Use ---------------------------------------------------------------------------------------------------------
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop all gradients (they become None), or with set_to_none=False fill them with zeros. `backward` adds to
         what is there, so without this steps follow the sum of all gradients so far.
 
@@ -295,7 +302,7 @@ class Optimizer(Constructor):
                         grad.requires_grad_(False)
                     grad.zero_()
 
-    def step(self, closure=None):
+    def step(self, closure: "Callable[[], Any] | None" = None) -> "Any":
         """Change the parameters once, by their gradients. A `closure` computes the loss anew, with gradients, and gives
         it, which `step` gives back.
 
@@ -313,7 +320,7 @@ class Optimizer(Constructor):
         with T.enable_grad():
             return closure()
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group: "dict[str, Any]") -> None:
         """Add parameters with options of their own: a dict with "params"; options left out have the optimizer's
         defaults. A ValueError if one is in another group.
 

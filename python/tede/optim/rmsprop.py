@@ -28,8 +28,9 @@ class RMSprop(PerParameter):
     tensor([5.9605e-08])
     """
 
-    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False,
-                 capturable=False, foreach=None, maximize=False, differentiable=False):
+    def __init__(self, params, lr=1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
+                 momentum: float = 0, centered: bool = False, capturable: bool = False, foreach=None,
+                 maximize: bool = False, differentiable: bool = False) -> None:
         check_common(lr, eps)
         check(0.0 <= momentum, f"Invalid momentum value: {momentum}")
         check_common(lr, eps, weight_decay)

@@ -29,8 +29,9 @@ class SGD(Optimizer):
     ...     optimizer.step()
     """
 
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
-                 foreach=None, differentiable=False, fused=None):
+    def __init__(self, params, lr=1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
+                 nesterov: bool = False, *, maximize: bool = False, foreach=None, differentiable: bool = False,
+                 fused=None) -> None:
         check_common(lr, weight_decay=weight_decay)
         check(momentum >= 0.0, f"Invalid momentum value: {momentum}")
         check(not nesterov or momentum > 0 and dampening == 0, "Nesterov momentum requires a momentum and zero dampening")

@@ -23,7 +23,7 @@ class SparseAdam(Optimizer):
     >>> optimizer.step()
     """
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps: float = 1e-8, maximize: bool = False) -> None:
         check(not isinstance(lr, T.Tensor) or lr.numel() == 1, "Tensor lr must be 1-element")
         check(0.0 < lr, f"Invalid learning rate: {lr}")
         check(0.0 < eps, f"Invalid epsilon value: {eps}")

@@ -394,8 +394,8 @@ def _debugging():
 
 # ---- what programs call ------------------------------------------------------------------------------------------
 
-def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, determinism_check=_DEFAULT_DETERMINISM_MODE,
-               debug=False, early_stop=None, **kwargs):
+def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn,
+               determinism_check=_DEFAULT_DETERMINISM_MODE, debug=False, early_stop=None, **kwargs) -> "Any":
     """``function(*args, **kwargs)``, whose intermediate values are computed again for the backward pass instead of
     being kept: memory for time (Chen et al., 2016, "Training Deep Nets with Sublinear Memory Cost").
 
@@ -431,7 +431,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
         return function(*args, **kwargs)
 
 
-def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs) -> "Any":
     """A chain of functions, or an `nn.Sequential`, in so many `segments`; all but the last are checkpointed.
 
         input: of the first.
@@ -499,6 +499,11 @@ def set_checkpoint_debug_enabled(enabled):
 # ---- choosing what to keep -----------------------------------------------------------------------------------------
 
 import enum  # noqa: E402
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable  # noqa: F401
+    from typing import Any  # noqa: F401
 
 
 class CheckpointPolicy(enum.Enum):

@@ -4,6 +4,10 @@ from collections import OrderedDict
 
 from tede import _C
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
@@ -23,14 +27,14 @@ class RemovableHandle(metaclass=_HandleMeta):
 
     next_id = 0
 
-    def __init__(self, hooks_dict, *, extra_dict=None):
+    def __init__(self, hooks_dict: "Any", *, extra_dict: "Any" = None) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
         extra = extra_dict if isinstance(extra_dict, list) else () if extra_dict is None else (extra_dict,)
         self.extra_dict_ref = tuple(map(weakref.ref, extra))
 
-    def remove(self):
+    def remove(self) -> None:
         """Take the hook out; again, nothing happens."""
         for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = ref()
@@ -46,10 +50,10 @@ class RemovableHandle(metaclass=_HandleMeta):
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
         self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in (state[2] if len(state) > 2 else ()))
 
-    def __enter__(self):
+    def __enter__(self) -> "RemovableHandle":
         return self
 
-    def __exit__(self, type, value, tb):
+    def __exit__(self, type: "Any", value: "Any", tb: "Any") -> None:
         self.remove()
 
 

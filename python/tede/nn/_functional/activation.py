@@ -4,7 +4,7 @@ import warnings
 from .._native import N, T
 
 
-def relu(input, inplace=False):
+def relu(input: T.Tensor, inplace: bool = False) -> T.Tensor:
     """``max(0, input)``, elementwise; with inplace=True it overwrites the input.
 
     >>> F.relu(tede.tensor([-1., 0, 2]))
@@ -13,7 +13,7 @@ def relu(input, inplace=False):
     return N.relu_(input) if inplace else N.relu(input)
 
 
-def relu6(input, inplace=False):
+def relu6(input: T.Tensor, inplace: bool = False) -> T.Tensor:
     """``min(max(0, input), 6)``, elementwise; with inplace=True it overwrites the input.
 
     >>> F.relu6(tede.tensor([-1., 3, 8]))
@@ -22,7 +22,7 @@ def relu6(input, inplace=False):
     return N.relu6_(input) if inplace else N.relu6(input)
 
 
-def threshold(input, threshold, value, inplace=False):
+def threshold(input: T.Tensor, threshold: float, value: T.Tensor, inplace: bool = False) -> T.Tensor:
     """The input where it is above `threshold`, elsewhere `value`; with inplace=True it overwrites the input.
 
     >>> F.threshold(tede.tensor([0.5, 3]), 1, 20)
@@ -31,7 +31,7 @@ def threshold(input, threshold, value, inplace=False):
     return N.threshold_(input, threshold, value) if inplace else N.threshold(input, threshold, value)
 
 
-def glu(input, dim=-1):
+def glu(input: T.Tensor, dim: int = -1) -> T.Tensor:
     """``a * sigmoid(b)``, where a and b are the halves of the input along `dim`, whose size must be even
     (RuntimeError).
 
@@ -43,7 +43,7 @@ def glu(input, dim=-1):
     return N.glu(input, dim)
 
 
-def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+def hardtanh(input: T.Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> T.Tensor:
     """The input held between `min_val` and `max_val`, a ValueError if these aren't in order; with inplace=True it
     overwrites the input.
 
@@ -55,7 +55,7 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     return N.hardtanh_(input, min_val, max_val) if inplace else N.hardtanh(input, min_val, max_val)
 
 
-def elu(input, alpha=1.0, inplace=False):
+def elu(input: T.Tensor, alpha: float = 1.0, inplace: bool = False) -> T.Tensor:
     """The input above zero, ``alpha * (exp(input) - 1)`` below; with inplace=True it overwrites the input.
 
     >>> F.elu(tede.tensor([-1., 0, 2]))
@@ -64,7 +64,7 @@ def elu(input, alpha=1.0, inplace=False):
     return N.elu_(input, alpha) if inplace else N.elu(input, alpha)
 
 
-def selu(input, inplace=False):
+def selu(input: T.Tensor, inplace: bool = False) -> T.Tensor:
     """``1.0507 * (x if x > 0 else 1.6733 * (exp(x) - 1))``, elementwise: outputs of layers drift to mean 0 and variance
     1 (Klambauer et al., 2017, "Self-Normalizing Neural Networks"). With inplace=True it overwrites the input.
 
@@ -74,7 +74,7 @@ def selu(input, inplace=False):
     return N.selu_(input) if inplace else N.selu(input)
 
 
-def celu(input, alpha=1.0, inplace=False):
+def celu(input: T.Tensor, alpha: float = 1.0, inplace: bool = False) -> T.Tensor:
     """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``, elementwise; with inplace=True it overwrites the input.
 
     >>> F.celu(tede.tensor([-1., 0, 2]), alpha=2.0)
@@ -83,7 +83,7 @@ def celu(input, alpha=1.0, inplace=False):
     return N.celu_(input, alpha) if inplace else N.celu(input, alpha)
 
 
-def leaky_relu(input, negative_slope=0.01, inplace=False):
+def leaky_relu(input: T.Tensor, negative_slope: float = 0.01, inplace: bool = False) -> T.Tensor:
     """The input above zero, ``negative_slope * input`` below; with inplace=True it overwrites the input.
 
     >>> F.leaky_relu(tede.tensor([-1., 2]), 0.1)
@@ -92,7 +92,8 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     return N.leaky_relu_(input, negative_slope) if inplace else N.leaky_relu(input, negative_slope)
 
 
-def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+def rrelu(input: T.Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+          inplace: bool = False) -> T.Tensor:
     """The input above zero; below, it times a slope that is drawn from `lower` to `upper` for each element if
     `training`, else is their mean.
 
@@ -104,7 +105,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     return N.rrelu_(input, lower, upper, training) if inplace else N.rrelu(input, lower, upper, training)
 
 
-def hardsigmoid(input, inplace=False):
+def hardsigmoid(input: T.Tensor, inplace: bool = False) -> T.Tensor:
     """``input / 6 + 1/2`` held between 0 and 1; with inplace=True it overwrites the input.
 
     >>> F.hardsigmoid(tede.tensor([-4., 0, 1.5]))
@@ -113,7 +114,7 @@ def hardsigmoid(input, inplace=False):
     return N.hardsigmoid_(input) if inplace else N.hardsigmoid(input)
 
 
-def hardswish(input, inplace=False):
+def hardswish(input: T.Tensor, inplace: bool = False) -> T.Tensor:
     """``input * hardsigmoid(input)``, elementwise; with inplace=True it overwrites the input.
 
     >>> F.hardswish(tede.tensor([-4., 1, 4]))
@@ -122,7 +123,7 @@ def hardswish(input, inplace=False):
     return N.hardswish_(input) if inplace else N.hardswish(input)
 
 
-def silu(input, inplace=False):
+def silu(input: T.Tensor, inplace: bool = False) -> T.Tensor:
     """``input * sigmoid(input)``, elementwise; with inplace=True it overwrites the input.
 
     >>> F.silu(tede.tensor([-1., 0, 2]))
@@ -131,7 +132,7 @@ def silu(input, inplace=False):
     return N.silu_(input) if inplace else N.silu(input)
 
 
-def mish(input, inplace=False):
+def mish(input: T.Tensor, inplace: bool = False) -> T.Tensor:
     """``input * tanh(softplus(input))``, elementwise; with inplace=True it overwrites the input.
 
     >>> F.mish(tede.tensor([-1., 0, 2]))
@@ -140,7 +141,7 @@ def mish(input, inplace=False):
     return N.mish_(input) if inplace else N.mish(input)
 
 
-def tanhshrink(input):
+def tanhshrink(input: T.Tensor) -> T.Tensor:
     """``input - tanh(input)``, elementwise.
 
     >>> F.tanhshrink(tede.tensor([-1., 0, 2]))
@@ -149,7 +150,7 @@ def tanhshrink(input):
     return input - input.tanh()
 
 
-def softsign(input):
+def softsign(input: T.Tensor) -> T.Tensor:
     """``input / (1 + |input|)``, elementwise.
 
     >>> F.softsign(tede.tensor([-1., 0, 3]))
@@ -158,7 +159,7 @@ def softsign(input):
     return input / (input.abs() + 1)
 
 
-def tanh(input):
+def tanh(input: T.Tensor) -> T.Tensor:
     """The hyperbolic tangent, elementwise; as `tede.tanh`.
 
     >>> F.tanh(tede.tensor([-1., 0, 1]))
@@ -167,7 +168,7 @@ def tanh(input):
     return input.tanh()
 
 
-def sigmoid(input):
+def sigmoid(input: T.Tensor) -> T.Tensor:
     """``1 / (1 + exp(-input))``, elementwise; as `tede.sigmoid`.
 
     >>> F.sigmoid(tede.tensor([-1., 0, 1]))
@@ -182,7 +183,7 @@ def _get_softmax_dim(name, ndim, stacklevel):
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def softmax(input, dim=None, _stacklevel=3, dtype=None):
+def softmax(input: T.Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: T.dtype | None = None) -> T.Tensor:
     """``exp(x[i]) / sum over j of exp(x[j])`` along `dim`: positive numbers that sum to 1.
 
         dim: None chooses 0 or 1 by the number of dimensions, and warns.
@@ -196,7 +197,7 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
     return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
 
 
-def softmin(input, dim=None, _stacklevel=3, dtype=None):
+def softmin(input: T.Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: T.dtype | None = None) -> T.Tensor:
     """`softmax` of ``-input``.
 
         dim, dtype: as there.
@@ -209,7 +210,8 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
 
 
-def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+def log_softmax(input: T.Tensor, dim: int | None = None, _stacklevel: int = 3,
+                dtype: T.dtype | None = None) -> T.Tensor:
     """``x[i] - log(sum over j of exp(x[j]))`` along `dim`: the logarithm of `softmax` without its overflow.
 
         dim, dtype: as there.
@@ -222,7 +224,7 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 
-def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+def gumbel_softmax(logits: T.Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> T.Tensor:
     """A sample of a softened categorical distribution: ``softmax((logits + noise) / tau)`` along `dim`, with noise from
     the Gumbel distribution (Jang et al., 2016, "Categorical Reparameterization with Gumbel-Softmax").
 

@@ -11,19 +11,23 @@ from .norm import dropout
 from .vision import pad
 
 
-def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k,
-                                 bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True,
-                                 key_padding_mask=None, need_weights=True, attn_mask=None,
-                                 use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None,
-                                 v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True,
-                                 is_causal=False):
+def multi_head_attention_forward(query: T.Tensor, key: T.Tensor, value: T.Tensor, embed_dim_to_check: int,
+                                 num_heads: int, in_proj_weight: T.Tensor, in_proj_bias: T.Tensor, bias_k: T.Tensor,
+                                 bias_v: T.Tensor, add_zero_attn: bool, dropout_p: float, out_proj_weight,
+                                 out_proj_bias: T.Tensor, training: bool = True,
+                                 key_padding_mask: T.Tensor | None = None, need_weights: bool = True,
+                                 attn_mask: T.Tensor | None = None, use_separate_proj_weight: bool = False,
+                                 q_proj_weight: T.Tensor | None = None, k_proj_weight: T.Tensor | None = None,
+                                 v_proj_weight: T.Tensor | None = None, static_k: T.Tensor | None = None,
+                                 static_v: T.Tensor | None = None, average_attn_weights: bool = True,
+                                 is_causal: bool = False) -> tuple[T.Tensor, T.Tensor | None]:
     """(output, weights or None) of attention between (length, batch, width) inputs, or (length, width) ones: the
     function behind `nn.MultiheadAttention`, whose parameters are arguments here.
 
         query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal: as that is
             called.
         embed_dim_to_check: the width.
-        in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, bias_k, bias_v: its parameters.
+        in_proj_weight, in_proj_bias, out_proj_weight: T.Tensor, out_proj_bias, bias_k, bias_v: its parameters.
         use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight: three projections instead of
             in_proj_weight.
         add_zero_attn, dropout_p, training: its settings.

@@ -4,6 +4,8 @@
 """
 import math
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from .._native import N, T
 from ._common import legacy_reduction, reduce_loss, reduction_number
@@ -11,8 +13,9 @@ from ..._docs import completed
 
 
 @completed
-def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
-                  label_smoothing=0.0):
+def cross_entropy(input: T.Tensor, target: T.Tensor, weight: T.Tensor | None = None, size_average: bool | None = None,
+                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> T.Tensor:
     """``-log softmax(input)[target]``, reduced: the loss of a classifier's logits.
 
         input: (N, C), (C,) or (N, C, d1, ...).
@@ -30,7 +33,8 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
 
 
 @completed
-def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+def nll_loss(input: T.Tensor, target: T.Tensor, weight: T.Tensor | None = None, size_average: bool | None = None,
+             ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> T.Tensor:
     """``-weight[target] * input[target]``, reduced, for log-probabilities: what `cross_entropy` is after `log_softmax`.
 
         input: (N, C), (C,) or (N, C, d1, ...).
@@ -46,7 +50,9 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
 
 @completed
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+def ctc_loss(log_probs: T.Tensor, targets: T.Tensor, input_lengths: T.Tensor | tuple[int, ...],
+             target_lengths: T.Tensor | tuple[int, ...], blank: int = 0, reduction: str = "mean",
+             zero_infinity: bool = False) -> T.Tensor:
     """Minus the log-probability of targets under all alignments with their inputs (Graves et al., 2006, "Connectionist
     Temporal Classification").
 
@@ -68,8 +74,9 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
 
 
 @completed
-def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
-                     reduction="mean"):
+def poisson_nll_loss(input: T.Tensor, target: T.Tensor, log_input: T.Tensor = True, full: bool = False,
+                     size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
+                     reduction: str = "mean") -> T.Tensor:
     """Minus the log-likelihood of counts: ``exp(input) - target * input``, or with log_input=False ``input - target *
     log(input + eps)``.
 
@@ -84,7 +91,8 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 
 
 @completed
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+def gaussian_nll_loss(input: T.Tensor, target: T.Tensor, var: T.Tensor, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> T.Tensor:
     """``(log(max(var, eps)) + (input - target)**2 / max(var, eps)) / 2``, reduced.
 
         var: in the input's shape, that without the last dimension or with 1 there, or a number; ValueError where
@@ -118,7 +126,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 
 @completed
-def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+def kl_div(input: T.Tensor, target: T.Tensor, size_average: bool | None = None, reduce: bool | None = None,
+           reduction: str = "mean", log_target: bool = False) -> T.Tensor:
     """``target * (log(target) - input)``, reduced: the divergence of log-probabilities `input` from `target`.
 
         log_target: whether the target is log-probabilities, too.
@@ -141,7 +150,9 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 
 @completed
-def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+def binary_cross_entropy(input: T.Tensor, target: T.Tensor, weight: T.Tensor | None = None,
+                         size_average: bool | None = None, reduce: bool | None = None,
+                         reduction: str = "mean") -> T.Tensor:
     """``-weight * (target * log(input) + (1 - target) * log(1 - input))``, reduced, for probabilities; logarithms are
     held above -100.
 
@@ -162,8 +173,9 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 
 
 @completed
-def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
-                                     pos_weight=None):
+def binary_cross_entropy_with_logits(input: T.Tensor, target: T.Tensor, weight: T.Tensor | None = None,
+                                     size_average: bool | None = None, reduce: bool | None = None,
+                                     reduction: str = "mean", pos_weight: T.Tensor | None = None) -> T.Tensor:
     """`binary_cross_entropy` of ``sigmoid(input)``, without losing digits.
 
         target: of the input's shape, else a ValueError; floating point numbers.
@@ -181,8 +193,9 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
 
 @completed
-def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean",
-                         ignore_index=None, label_smoothing=0.0, options=None):
+def linear_cross_entropy(input: T.Tensor, linear_weight: T.Tensor, target: T.Tensor, *,
+                         linear_bias: T.Tensor | None = None, weight: T.Tensor | None = None, reduction: str = "mean",
+                         ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None) -> T.Tensor:
     """`cross_entropy` of ``linear(input, linear_weight, linear_bias)``.
 
         input: (N, features) or (features).
@@ -239,7 +252,8 @@ def _weighted(errors, weight, input, reduction, by_weight):
 
 
 @completed
-def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def mse_loss(input: T.Tensor, target: T.Tensor, size_average: bool | None = None, reduce: bool | None = None,
+             reduction: str = "mean", weight: T.Tensor | None = None) -> T.Tensor:
     """``weight * (input - target)**2``, reduced. Shapes that differ broadcast, with a warning.
 
         <reduction>
@@ -257,7 +271,8 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
 
 @completed
-def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def l1_loss(input: T.Tensor, target: T.Tensor, size_average: bool | None = None, reduce: bool | None = None,
+            reduction: str = "mean", weight: T.Tensor | None = None) -> T.Tensor:
     """``weight * |input - target|``, reduced. Shapes that differ broadcast, with a warning.
 
         <reduction>
@@ -275,7 +290,8 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 
 @completed
-def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+def smooth_l1_loss(input: T.Tensor, target: T.Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                   reduction: str = "mean", beta: float = 1.0) -> T.Tensor:
     """``d**2 / (2 * beta)`` where ``d = |input - target| < beta``, else ``d - beta / 2``, reduced.
 
         <reduction>
@@ -291,7 +307,8 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 
 @completed
-def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+def huber_loss(input: T.Tensor, target: T.Tensor, reduction: str = "mean", delta: float = 1.0,
+               weight: T.Tensor | None = None) -> T.Tensor:
     """``d**2 / 2`` where ``d = |input - target| < delta``, else ``delta * (d - delta / 2)``, reduced.
 
         <reduction_only>
@@ -309,7 +326,9 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 
 @completed
-def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+def margin_ranking_loss(input1: T.Tensor, input2: T.Tensor, target: T.Tensor, margin: float = 0,
+                        size_average: bool | None = None, reduce: bool | None = None,
+                        reduction: str = "mean") -> T.Tensor:
     """``max(0, -target * (input1 - input2) + margin)``, reduced: where the target is 1 input1 is to be the larger,
     where -1 input2.
 
@@ -326,7 +345,8 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
 
 @completed
-def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+def hinge_embedding_loss(input: T.Tensor, target: T.Tensor, margin: float = 1.0, size_average: bool | None = None,
+                         reduce: bool | None = None, reduction: str = "mean") -> T.Tensor:
     """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1, reduced.
 
         <reduction>
@@ -338,7 +358,8 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 
 
 @completed
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def multilabel_margin_loss(input: T.Tensor, target: T.Tensor, size_average: bool | None = None,
+                           reduce: bool | None = None, reduction: str = "mean") -> T.Tensor:
     """``sum over targets y, others j of max(0, 1 - (x[y] - x[j])) / C``, reduced.
 
         input: (N, C) or (C).
@@ -353,7 +374,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 
 
 @completed
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def soft_margin_loss(input: T.Tensor, target: T.Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                     reduction: str = "mean") -> T.Tensor:
     """``log(1 + exp(-target * input))``, reduced; targets are 1 or -1.
 
         <reduction>
@@ -365,7 +387,9 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
 
 @completed
-def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+def multilabel_soft_margin_loss(input: T.Tensor, target: T.Tensor, weight: T.Tensor | None = None,
+                                size_average: bool | None = None, reduce: bool | None = None,
+                                reduction: str = "mean") -> T.Tensor:
     """The mean over classes, the last dimension, of `binary_cross_entropy_with_logits`, reduced.
 
         weight: a factor for each class, (C,).
@@ -386,7 +410,9 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
 
 
 @completed
-def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+def cosine_embedding_loss(input1: T.Tensor, input2: T.Tensor, target: T.Tensor, margin: float = 0,
+                          size_average: bool | None = None, reduce: bool | None = None,
+                          reduction: str = "mean") -> T.Tensor:
     """``1 - cos(input1, input2)`` where the target is 1, ``max(0, cos - margin)`` where it is -1, reduced.
 
         input1, input2: (N, D) or (D).
@@ -400,7 +426,9 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
 
 @completed
-def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+def multi_margin_loss(input: T.Tensor, target: T.Tensor, p: float = 1, margin: float = 1.0,
+                      weight: T.Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
+                      reduction: str = "mean") -> T.Tensor:
     """``sum over j != y of weight[y] * max(0, margin - x[y] + x[j])**p / C``, reduced.
 
         input: (N, C) or (C).
@@ -421,8 +449,9 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
 
 
 @completed
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
-                        reduce=None, reduction="mean"):
+def triplet_margin_loss(anchor: T.Tensor, positive: T.Tensor, negative: T.Tensor, margin: float = 1.0, p: float = 2,
+                        eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
+                        reduce: bool | None = None, reduction: str = "mean") -> T.Tensor:
     """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, reduced, for ``d(x, y) = ||x - y + eps||_p``.
 
         margin: above 0, else a ValueError.
@@ -439,8 +468,9 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
 
 
 @completed
-def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
-                                      reduction="mean"):
+def triplet_margin_with_distance_loss(anchor: T.Tensor, positive: T.Tensor, negative: T.Tensor, *,
+                                      distance_function: Callable[[T.Tensor, T.Tensor], T.Tensor] | None = None,
+                                      margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> T.Tensor:
     """`triplet_margin_loss` with a distance of your own.
 
         distance_function: of two tensors, a tensor of their distances; None is `pairwise_distance`.

@@ -13,7 +13,9 @@ def _verify_batch_size(size):
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
 
 
-def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def batch_norm(input: T.Tensor, running_mean: T.Tensor | None, running_var: T.Tensor | None,
+               weight: T.Tensor | None = None, bias: T.Tensor | None = None, training: bool = False,
+               momentum: float = 0.1, eps: float = 1e-5) -> T.Tensor:
     """``(x - mean) / sqrt(var + eps) * weight[c] + bias[c]`` for each channel c: by the batch's mean and variance if
     `training`, else by the running ones.
 
@@ -37,8 +39,9 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     return N.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
-def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
-                  momentum=0.1, eps=1e-5):
+def instance_norm(input: T.Tensor, running_mean: T.Tensor | None = None, running_var: T.Tensor | None = None,
+                  weight: T.Tensor | None = None, bias: T.Tensor | None = None, use_input_stats: bool = True,
+                  momentum: float = 0.1, eps: float = 1e-5) -> T.Tensor:
     """``(x - mean) / sqrt(var + eps) * weight[c] + bias[c]`` by the mean and variance of each channel of each sample;
     with use_input_stats=False by the running ones.
 
@@ -58,7 +61,8 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     return N.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+def layer_norm(input: T.Tensor, normalized_shape: int | list[int] | tuple[int, ...], weight: T.Tensor | None = None,
+               bias: T.Tensor | None = None, eps: float = 1e-5) -> T.Tensor:
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions, those of `normalized_shape`, a list of
     their sizes.
 
@@ -70,7 +74,8 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     return N.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=None):
+def rms_norm(input: T.Tensor, normalized_shape: int | list[int] | tuple[int, ...], weight: T.Tensor | None = None,
+             eps: float | None = None) -> T.Tensor:
     """``x / sqrt(mean(x**2) + eps) * weight`` over the last dimensions, those of `normalized_shape`.
 
         weight: of that shape, or None.
@@ -82,7 +87,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return N.rms_norm(input, normalized_shape, weight, eps)
 
 
-def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+def group_norm(input: T.Tensor, num_groups: int, weight: T.Tensor | None = None, bias: T.Tensor | None = None,
+               eps: float = 1e-5) -> T.Tensor:
     """``(x - mean) / sqrt(var + eps) * weight[c] + bias[c]`` by the mean and variance of each sample's groups of
     channels.
 
@@ -99,7 +105,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     return N.group_norm(input, num_groups, weight, bias, eps)
 
 
-def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+def local_response_norm(input: T.Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
+                        k: float = 1.0) -> T.Tensor:
     """``x / (k + alpha / size * sum of squares of size neighbouring channels) ** beta``, of (N, C, ...), 3 dimensions
     at least (ValueError).
 
@@ -121,7 +128,8 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     return input / mean.mul(alpha).add(k).pow(beta)
 
 
-def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+def normalize(input: T.Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12,
+              out: T.Tensor | None = None) -> T.Tensor:
     """``input / max(||input||_p, eps)`` along `dim`: vectors of length one.
 
         out: a tensor for the result.
@@ -142,7 +150,7 @@ def _check_probability(p):
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
+def dropout(input: T.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> T.Tensor:
     """Zero each element with probability `p` and multiply the others by ``1 / (1 - p)``; nothing unless `training`.
 
         p: from 0 to 1, else a ValueError.
@@ -157,7 +165,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return N.dropout_(input, p, training) if inplace else N.dropout(input, p, training)
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+def alpha_dropout(input: T.Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> T.Tensor:
     """Dropout for networks with `selu`: mean 0 and variance 1 stay. Nothing unless `training`, which is False here.
 
         p: from 0 to 1, else a ValueError.
@@ -170,7 +178,7 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
     return N.alpha_dropout_(input, p, training) if inplace else N.alpha_dropout(input, p, training)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def feature_alpha_dropout(input: T.Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> T.Tensor:
     """`alpha_dropout` of whole channels of (N, C, ...).
 
         p, training, inplace: as there.
@@ -193,7 +201,7 @@ def _drop_unbatched(input, p, training, inplace):
     return result.squeeze_(0) if inplace else result.squeeze(0)
 
 
-def dropout1d(input, p=0.5, training=True, inplace=False):
+def dropout1d(input: T.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> T.Tensor:
     """Zero whole channels of (N, C, L) or (C, L) with probability `p`, and multiply the others by ``1 / (1 - p)``.
 
         p, training, inplace: as for `dropout`.
@@ -216,7 +224,7 @@ def _warn_rank(name, n, dim):
                   f"dimension, and an optional batch dimension (i.e. {n + 1}D or {n + 2}D inputs).", stacklevel=3)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+def dropout2d(input: T.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> T.Tensor:
     """Zero whole channels of (N, C, H, W) with probability `p`, and multiply the others by ``1 / (1 - p)``. An input of
     3 dimensions is taken for (N, C, L), with a warning, as in PyTorch.
 
@@ -237,7 +245,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return _drop_channels(input, p, training, inplace)
 
 
-def dropout3d(input, p=0.5, training=True, inplace=False):
+def dropout3d(input: T.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> T.Tensor:
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W) with probability `p`, and multiply the others by ``1 / (1
     - p)``.
 
@@ -254,7 +262,8 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
 
 # Embeddings -----------------------------------------------------------------------------------------------------
 
-def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+def embedding(input: T.Tensor, weight: T.Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> T.Tensor:
     """``weight[input]``: rows of a matrix by number.
 
         input: (*) of int32 or int64, from 0 to rows - 1 (IndexError).
@@ -284,8 +293,10 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     return N.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
-                  sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None):
+def embedding_bag(input: T.Tensor, weight: T.Tensor, offsets: T.Tensor | None = None, max_norm: float | None = None,
+                  norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                  per_sample_weights: T.Tensor | None = None, include_last_offset: bool = False,
+                  padding_idx: int | None = None) -> T.Tensor:
     """Sums, means or maxima of bags of rows of `weight`, without the rows in between.
 
         input: (B, n), a bag each row; or (n), with bag k beginning at offsets[k].

@@ -3,6 +3,12 @@ from .._native import N, T
 from ..._docs import text_of_rank
 from ._common import ntuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+    _F = TypeVar("_F", bound=Callable[..., Any])
+
 _WINDOW = """
     kernel_size: of the window: {one_of}; so are stride and padding.
     stride: how far it moves; None is the kernel's size.
@@ -91,8 +97,8 @@ tede.Size([5, 3{n4}])
 }
 
 
-def _described(rank, text):
-    def put(function):
+def _described(rank: int, text: str) -> "Callable[[_F], _F]":
+    def put(function: "_F") -> "_F":
         function.__doc__ = text_of_rank(_TEXTS[text], rank)
         return function
     return put
@@ -103,37 +109,49 @@ def _stride(stride):
 
 
 @_described(1, "max_indices")
-def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-                            return_indices=False):
+def max_pool1d_with_indices(input: T.Tensor, kernel_size: int | tuple[int, ...],
+                            stride: int | tuple[int, ...] | None = None, padding: int | tuple[int, ...] = 0,
+                            dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+                            return_indices: bool = False) -> tuple[T.Tensor, T.Tensor]:
     return N.max_pool1d_with_indices(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
 
 @_described(1, "max")
-def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+def max_pool1d(input: T.Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+               padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+               return_indices: bool = False) -> T.Tensor:
     function = N.max_pool1d_with_indices if return_indices else N.max_pool1d
     return function(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
 
 @_described(2, "max_indices")
-def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-                            return_indices=False):
+def max_pool2d_with_indices(input: T.Tensor, kernel_size: int | tuple[int, ...],
+                            stride: int | tuple[int, ...] | None = None, padding: int | tuple[int, ...] = 0,
+                            dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+                            return_indices: bool = False) -> tuple[T.Tensor, T.Tensor]:
     return N.max_pool2d_with_indices(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
 
 @_described(2, "max")
-def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+def max_pool2d(input: T.Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+               padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+               return_indices: bool = False) -> T.Tensor:
     function = N.max_pool2d_with_indices if return_indices else N.max_pool2d
     return function(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
 
 @_described(3, "max_indices")
-def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-                            return_indices=False):
+def max_pool3d_with_indices(input: T.Tensor, kernel_size: int | tuple[int, ...],
+                            stride: int | tuple[int, ...] | None = None, padding: int | tuple[int, ...] = 0,
+                            dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+                            return_indices: bool = False) -> tuple[T.Tensor, T.Tensor]:
     return N.max_pool3d_with_indices(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
 
 @_described(3, "max")
-def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+def max_pool3d(input: T.Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+               padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+               return_indices: bool = False) -> T.Tensor:
     function = N.max_pool3d_with_indices if return_indices else N.max_pool3d
     return function(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
@@ -166,19 +184,25 @@ def _unpool_arguments(input, kernel_size, stride, padding, output_size, n):
 
 
 @_described(1, "unpool")
-def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool1d(input: T.Tensor, indices: T.Tensor, kernel_size: int | tuple[int, ...],
+                 stride: int | tuple[int, ...] | None = None, padding: int | tuple[int, ...] = 0,
+                 output_size: int | tuple[int | None, ...] | None = None) -> T.Tensor:
     size, _, _ = _unpool_arguments(input, kernel_size, stride, padding, output_size, 1)
     return N.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
 
 
 @_described(2, "unpool")
-def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool2d(input: T.Tensor, indices: T.Tensor, kernel_size: int | tuple[int, ...],
+                 stride: int | tuple[int, ...] | None = None, padding: int | tuple[int, ...] = 0,
+                 output_size: int | tuple[int | None, ...] | None = None) -> T.Tensor:
     size, _, _ = _unpool_arguments(input, kernel_size, stride, padding, output_size, 2)
     return N.max_unpool2d(input, indices, size)
 
 
 @_described(3, "unpool")
-def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool3d(input: T.Tensor, indices: T.Tensor, kernel_size: int | tuple[int, ...],
+                 stride: int | tuple[int, ...] | None = None, padding: int | tuple[int, ...] = 0,
+                 output_size: int | tuple[int | None, ...] | None = None) -> T.Tensor:
     size, stride, padding = _unpool_arguments(input, kernel_size, stride, padding, output_size, 3)
     return N.max_unpool3d(input, indices, size, stride, padding)
 
@@ -197,17 +221,20 @@ def _lp_pool(n, max_pool, avg_pool, input, norm_type, kernel_size, stride, ceil_
 
 
 @_described(1, "lp")
-def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool1d(input: T.Tensor, norm_type: float, kernel_size: int | tuple[int, ...],
+              stride: int | tuple[int, ...] | None = None, ceil_mode: bool = False) -> T.Tensor:
     return _lp_pool(1, max_pool1d, N.avg_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 @_described(2, "lp")
-def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool2d(input: T.Tensor, norm_type: float, kernel_size: int | tuple[int, ...],
+              stride: int | tuple[int, ...] | None = None, ceil_mode: bool = False) -> T.Tensor:
     return _lp_pool(2, max_pool2d, N.avg_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 @_described(3, "lp")
-def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool3d(input: T.Tensor, norm_type: float, kernel_size: int | tuple[int, ...],
+              stride: int | tuple[int, ...] | None = None, ceil_mode: bool = False) -> T.Tensor:
     return _lp_pool(3, max_pool3d, N.avg_pool3d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -222,44 +249,50 @@ def _adaptive_size(output_size, shape):
 
 
 @_described(2, "adaptive_avg")
-def adaptive_avg_pool2d(input, output_size):
+def adaptive_avg_pool2d(input: T.Tensor, output_size: int | tuple[int | None, ...]) -> T.Tensor:
     return N.adaptive_avg_pool2d(input, _adaptive_size(output_size, input.size()))
 
 
 @_described(3, "adaptive_avg")
-def adaptive_avg_pool3d(input, output_size):
+def adaptive_avg_pool3d(input: T.Tensor, output_size: int | tuple[int | None, ...]) -> T.Tensor:
     return N.adaptive_avg_pool3d(input, _adaptive_size(output_size, input.size()))
 
 
 @_described(1, "adaptive_max_indices")
-def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
+def adaptive_max_pool1d_with_indices(input: T.Tensor, output_size: int | tuple[int | None, ...],
+                                     return_indices: bool = False) -> tuple[T.Tensor, T.Tensor]:
     return N.adaptive_max_pool1d(input, output_size)
 
 
 @_described(2, "adaptive_max_indices")
-def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
+def adaptive_max_pool2d_with_indices(input: T.Tensor, output_size: int | tuple[int | None, ...],
+                                     return_indices: bool = False) -> tuple[T.Tensor, T.Tensor]:
     return N.adaptive_max_pool2d(input, _adaptive_size(output_size, input.size()))
 
 
 @_described(3, "adaptive_max_indices")
-def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
+def adaptive_max_pool3d_with_indices(input: T.Tensor, output_size: int | tuple[int | None, ...],
+                                     return_indices: bool = False) -> tuple[T.Tensor, T.Tensor]:
     return N.adaptive_max_pool3d(input, _adaptive_size(output_size, input.size()))
 
 
 @_described(1, "adaptive_max")
-def adaptive_max_pool1d(input, output_size, return_indices=False):
+def adaptive_max_pool1d(input: T.Tensor, output_size: int | tuple[int | None, ...],
+                        return_indices: bool = False) -> T.Tensor:
     pooled = adaptive_max_pool1d_with_indices(input, output_size)
     return pooled if return_indices else pooled[0]
 
 
 @_described(2, "adaptive_max")
-def adaptive_max_pool2d(input, output_size, return_indices=False):
+def adaptive_max_pool2d(input: T.Tensor, output_size: int | tuple[int | None, ...],
+                        return_indices: bool = False) -> T.Tensor:
     pooled = adaptive_max_pool2d_with_indices(input, output_size)
     return pooled if return_indices else pooled[0]
 
 
 @_described(3, "adaptive_max")
-def adaptive_max_pool3d(input, output_size, return_indices=False):
+def adaptive_max_pool3d(input: T.Tensor, output_size: int | tuple[int | None, ...],
+                        return_indices: bool = False) -> T.Tensor:
     pooled = adaptive_max_pool3d_with_indices(input, output_size)
     return pooled if return_indices else pooled[0]
 
@@ -280,26 +313,36 @@ def _fractional(n, native, input, kernel_size, output_size, output_ratio, sample
 
 
 @_described(2, "fractional_indices")
-def fractional_max_pool2d_with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
-                                       _random_samples=None):
+def fractional_max_pool2d_with_indices(input: T.Tensor, kernel_size: int | tuple[int, ...],
+                                       output_size: int | tuple[int | None, ...] | None = None,
+                                       output_ratio: float | tuple[float, ...] | None = None,
+                                       return_indices: bool = False,
+                                       _random_samples: T.Tensor | None = None) -> tuple[T.Tensor, T.Tensor]:
     return _fractional(2, N.fractional_max_pool2d, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 @_described(2, "fractional")
-def fractional_max_pool2d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
-                          _random_samples=None):
+def fractional_max_pool2d(input: T.Tensor, kernel_size: int | tuple[int, ...],
+                          output_size: int | tuple[int | None, ...] | None = None,
+                          output_ratio: float | tuple[float, ...] | None = None, return_indices: bool = False,
+                          _random_samples: T.Tensor | None = None) -> T.Tensor:
     pooled = fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, False, _random_samples)
     return pooled if return_indices else pooled[0]
 
 
 @_described(3, "fractional_indices")
-def fractional_max_pool3d_with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
-                                       _random_samples=None):
+def fractional_max_pool3d_with_indices(input: T.Tensor, kernel_size: int | tuple[int, ...],
+                                       output_size: int | tuple[int | None, ...] | None = None,
+                                       output_ratio: float | tuple[float, ...] | None = None,
+                                       return_indices: bool = False,
+                                       _random_samples: T.Tensor | None = None) -> tuple[T.Tensor, T.Tensor]:
     return _fractional(3, N.fractional_max_pool3d, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 @_described(3, "fractional")
-def fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
-                          _random_samples=None):
+def fractional_max_pool3d(input: T.Tensor, kernel_size: int | tuple[int, ...],
+                          output_size: int | tuple[int | None, ...] | None = None,
+                          output_ratio: float | tuple[float, ...] | None = None, return_indices: bool = False,
+                          _random_samples: T.Tensor | None = None) -> T.Tensor:
     pooled = fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, False, _random_samples)
     return pooled if return_indices else pooled[0]

@@ -4,7 +4,8 @@ from .._native import T
 _TITLES = {T.float64: "Double", T.int64: "Long", T.int32: "Int", T.bool: "Bool", T.complex64: "ComplexFloat"}
 
 
-def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
+def grouped_mm(mat_a: T.Tensor, mat_b: T.Tensor, *, offs: T.Tensor | None = None, bias: T.Tensor | None = None,
+               out_dtype: T.dtype | None = None) -> T.Tensor:
     """Products of groups that `offs`, where each ends, cuts from the matrices among the operands.
 
     A matrix times a batch cuts rows, a batch times a matrix columns, two matrices the dimension that is summed over;
@@ -49,8 +50,9 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
     return result if out_dtype is None else result.to(out_dtype)
 
 
-def scaled_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a=None, swizzle_b=None, bias=None,
-              output_dtype=T.bfloat16, contraction_dim=(), use_fast_accum=False):
+def scaled_mm(mat_a: T.Tensor, mat_b: T.Tensor, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a=None,
+              swizzle_b=None, bias: T.Tensor | None = None, output_dtype: T.dtype = T.bfloat16, contraction_dim=(),
+              use_fast_accum=False) -> T.Tensor:
     """A product of scaled 8-bit matrices, which are only stored here: NotImplementedError. Convert them first,
     ``x.to(tede.float32)``.
 
@@ -63,8 +65,9 @@ def scaled_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, sw
     raise NotImplementedError("scaled_mm: tede doesn't multiply float8 matrices; convert them first")
 
 
-def scaled_grouped_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a=None, swizzle_b=None,
-                      bias=None, offs=None, output_dtype=T.bfloat16, contraction_dim=(), use_fast_accum=False):
+def scaled_grouped_mm(mat_a: T.Tensor, mat_b: T.Tensor, scale_a, scale_recipe_a, scale_b, scale_recipe_b,
+                      swizzle_a=None, swizzle_b=None, bias: T.Tensor | None = None, offs: T.Tensor | None = None,
+                      output_dtype: T.dtype = T.bfloat16, contraction_dim=(), use_fast_accum=False) -> T.Tensor:
     """`grouped_mm` of scaled 8-bit numbers, which are only stored here: NotImplementedError. Convert them first.
 
     >>> try:

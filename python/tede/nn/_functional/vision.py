@@ -5,7 +5,8 @@ from .._native import N, T
 from ._common import ntuple
 
 
-def pad(input, pad, mode="constant", value=None):
+def pad(input: T.Tensor, pad: list[int] | tuple[int, ...], mode: str = "constant",
+        value: T.Tensor | None = None) -> T.Tensor:
     """Widen the last dimensions: `pad` is (before, after) of the last one, then of the one before it, and so on.
     Negative cuts off.
 
@@ -18,7 +19,8 @@ def pad(input, pad, mode="constant", value=None):
     return N.pad(input, pad, mode, value)
 
 
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(input: T.Tensor, kernel_size: int | tuple[int, ...], dilation: int | tuple[int, ...] = 1,
+           padding: int | tuple[int, ...] = 0, stride: int | tuple[int, ...] = 1) -> T.Tensor:
     """The windows of images, each as a column (im2col): (N, C, H, W) -> (N, C * kernel area, L), where L is for each
     dimension ``(size + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``, multiplied.
 
@@ -33,7 +35,9 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     return N.im2col(input, ntuple(kernel_size, 2), ntuple(dilation, 2), ntuple(padding, 2), ntuple(stride, 2))
 
 
-def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+def fold(input: T.Tensor, output_size: int | tuple[int | None, ...], kernel_size: int | tuple[int, ...],
+         dilation: int | tuple[int, ...] = 1, padding: int | tuple[int, ...] = 0,
+         stride: int | tuple[int, ...] = 1) -> T.Tensor:
     """Columns put back in place, summed where windows overlap: (N, C * kernel area, L) -> (N, C, *output_size), the
     transpose of `unfold`.
 
@@ -65,8 +69,10 @@ def _is_integer(value):
     return isinstance(value, int) or (hasattr(value, "__index__") and not isinstance(value, float))
 
 
-def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
-                antialias=False):
+def interpolate(input: T.Tensor, size: int | tuple[int, ...] | None = None,
+                scale_factor: float | tuple[float, ...] | None = None, mode: str = "nearest",
+                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+                antialias: bool = False) -> T.Tensor:
     """Resize the spatial dimensions of (N, C, ...) to `size`, or by `scale_factor`; ValueError unless exactly one is
     given.
 
@@ -147,7 +153,9 @@ def _refuse_mode(mode, n):
                               f"(got {mode})")
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(input: T.Tensor, size: int | tuple[int, ...] | None = None,
+             scale_factor: float | tuple[float, ...] | None = None, mode: str = "nearest",
+             align_corners: bool | None = None) -> T.Tensor:
     """`interpolate` by its older name; it warns.
 
     >>> import warnings
@@ -160,7 +168,8 @@ def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(input: T.Tensor, size: int | tuple[int, ...] | None = None,
+                     scale_factor: float | tuple[float, ...] | None = None) -> T.Tensor:
     """`interpolate` with mode="nearest", by its older name; it warns.
 
     >>> import warnings
@@ -174,7 +183,8 @@ def upsample_nearest(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(input: T.Tensor, size: int | tuple[int, ...] | None = None,
+                      scale_factor: float | tuple[float, ...] | None = None) -> T.Tensor:
     """`interpolate` with mode="bilinear" and align_corners=True, by its older name; it warns.
 
     >>> import warnings
@@ -194,7 +204,8 @@ def _warn_align_corners():
                   "details.", stacklevel=3)
 
 
-def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+def grid_sample(input: T.Tensor, grid: T.Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
+                align_corners: bool | None = None) -> T.Tensor:
     """``input`` at the positions of `grid`: (N, C, H, W) at (N, H_out, W_out, 2) -> (N, C, H_out, W_out); or (N, C, D,
     H, W) at (..., 3).
 
@@ -222,7 +233,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     return N.grid_sampler(input, grid, modes.index(mode), paddings.index(padding_mode), align_corners)
 
 
-def affine_grid(theta, size, align_corners=None):
+def affine_grid(theta: T.Tensor, size: int, align_corners: bool | None = None) -> T.Tensor:
     """The grid for `grid_sample` that an affine map makes: (N, 2, 3) -> (N, H, W, 2), or (N, 3, 4) -> (N, D, H, W, 3).
 
         theta: the matrices, of output positions to input positions.

@@ -14,6 +14,13 @@ from ._hooks import _WrappedHook, add_hook
 _EXTRA_STATE = "_extra_state"
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+    from ...utils.hooks import RemovableHandle
+
+
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     __slots__ = ()
 
@@ -26,11 +33,11 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class StateMixin:
-    def get_extra_state(self):
+    def get_extra_state(self) -> "Any":
         """State that is no tensor; a class that has some overrides this and `set_extra_state`."""
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
-    def set_extra_state(self, state):
+    def set_extra_state(self, state: "Any") -> None:
         """Take back what `get_extra_state` gave."""
         raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
 
@@ -39,11 +46,11 @@ class StateMixin:
 
     # Saving ------------------------------------------------------------------------------------------------------
 
-    def register_state_dict_pre_hook(self, hook):
+    def register_state_dict_pre_hook(self, hook: "Callable[..., Any]") -> "RemovableHandle":
         """Call ``hook(module, prefix, keep_vars)`` before the module's state is collected."""
         return add_hook(self._state_dict_pre_hooks, hook)
 
-    def register_state_dict_post_hook(self, hook):
+    def register_state_dict_post_hook(self, hook: "Callable[..., Any]") -> "RemovableHandle":
         """Call ``hook(module, state_dict, prefix, local_metadata)`` after it; it may change the dict in place."""
         hook._from_public_api = True
         return add_hook(self._state_dict_hooks, hook)
@@ -64,7 +71,7 @@ class StateMixin:
         if self._overrides("get_extra_state"):
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
-    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+    def state_dict(self, *args: "Any", destination: "Any" = None, prefix: str = "", keep_vars: bool = False) -> "dict[str, Any]":
         """All parameters and persistent buffers by dotted name, in an OrderedDict. They share memory with the module:
         `copy.deepcopy` it to keep what is there now.
 
@@ -104,7 +111,7 @@ class StateMixin:
 
     # Loading -----------------------------------------------------------------------------------------------------
 
-    def register_load_state_dict_pre_hook(self, hook):
+    def register_load_state_dict_pre_hook(self, hook: "Callable[..., Any]") -> "RemovableHandle":
         """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``
         before this module loads."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
@@ -112,7 +119,7 @@ class StateMixin:
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
         return add_hook(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
-    def register_load_state_dict_post_hook(self, hook):
+    def register_load_state_dict_post_hook(self, hook: "Callable[..., Any]") -> "RemovableHandle":
         """Call ``hook(module, incompatible_keys)`` after this module and all below it have loaded."""
         return add_hook(self._load_state_dict_post_hooks, hook)
 
@@ -196,7 +203,8 @@ class StateMixin:
                 new.requires_grad_(current.requires_grad)
         swap_tensors(current, new)
 
-    def load_state_dict(self, state_dict, strict=True, assign=False):
+    def load_state_dict(self, state_dict: "Mapping[str, Any]", strict: bool = True,
+                        assign: bool = False) -> "_IncompatibleKeys":
         """Copy the tensors of `state_dict` into this module and those below; gives (missing_keys, unexpected_keys).
 
             strict: whether the keys must be exactly those of `state_dict()`. A RuntimeError names all that differ, and

@@ -33,14 +33,14 @@ class Threshold(Module):
     value: float
     inplace: bool
 
-    def __init__(self, threshold, value, inplace=False):
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
         self.threshold, self.value, self.inplace = threshold, value, inplace
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"threshold={self.threshold}, value={self.value}{_inplace(self.inplace)}"
 
 
@@ -49,11 +49,11 @@ class _InplaceOnly(Module):
 
     __constants__ = ["inplace"]
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return _inplace(self.inplace, "")
 
 
@@ -70,7 +70,7 @@ class ReLU(_InplaceOnly):
 
     inplace: bool
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return N.relu_(input) if self.inplace else N.relu(input)
 
 
@@ -88,7 +88,7 @@ class SiLU(_InplaceOnly):
 
     inplace: bool
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.silu(input, self.inplace)
 
 
@@ -106,7 +106,7 @@ class Mish(_InplaceOnly):
 
     inplace: bool
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.mish(input, self.inplace)
 
 
@@ -125,7 +125,7 @@ class SELU(_InplaceOnly):
 
     inplace: bool
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.selu(input, self.inplace)
 
 
@@ -142,10 +142,10 @@ class Hardsigmoid(_InplaceOnly):
 
     inplace: bool
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.hardsigmoid(input, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return ""
 
 
@@ -162,10 +162,10 @@ class Hardswish(_InplaceOnly):
 
     inplace: bool
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.hardswish(input, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return ""
 
 
@@ -188,14 +188,14 @@ class RReLU(Module):
     upper: float
     inplace: bool
 
-    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"lower={self.lower}, upper={self.upper}{_inplace(self.inplace)}"
 
 
@@ -217,7 +217,8 @@ class Hardtanh(Module):
     max_val: float
     inplace: bool
 
-    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False,
+                 min_value: float | None = None, max_value: float | None = None) -> None:
         super().__init__()
         for old, value in (("min_value", min_value), ("max_value", max_value)):
             if value is not None:
@@ -229,10 +230,10 @@ class Hardtanh(Module):
         if self.max_val <= self.min_val:
             raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}{_inplace(self.inplace)}"
 
 
@@ -247,10 +248,10 @@ class ReLU6(Hardtanh):
     tensor([0., 3., 6.])
     """
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return _inplace(self.inplace, "")
 
 
@@ -264,7 +265,7 @@ class Sigmoid(Module):
     tensor([0.2689, 0.5000, 0.7311])
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return N.sigmoid(input)
 
 
@@ -277,18 +278,18 @@ class Tanh(Module):
     tensor([-0.7616,  0.0000,  0.7616])
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return N.tanh(input)
 
 
 class _AlphaActivation(Module):
     __constants__ = ["alpha", "inplace"]
 
-    def __init__(self, alpha=1.0, inplace=False):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"alpha={self.alpha}{_inplace(self.inplace)}"
 
 
@@ -308,7 +309,7 @@ class ELU(_AlphaActivation):
     alpha: float
     inplace: bool
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
 
@@ -328,7 +329,7 @@ class CELU(_AlphaActivation):
     alpha: float
     inplace: bool
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
@@ -347,14 +348,14 @@ class GLU(Module):
     __constants__ = ["dim"]
     dim: int
 
-    def __init__(self, dim=-1):
+    def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.glu(input, self.dim)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"dim={self.dim}"
 
 
@@ -373,25 +374,25 @@ class GELU(Module):
     __constants__ = ["approximate"]
     approximate: str
 
-    def __init__(self, approximate="none"):
+    def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return N.gelu(input, approximate=self.approximate)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"approximate={self.approximate!r}"
 
 
 class _Shrink(Module):
     __constants__ = ["lambd"]
 
-    def __init__(self, lambd=0.5):
+    def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.lambd}"
 
 
@@ -408,7 +409,7 @@ class Hardshrink(_Shrink):
 
     lambd: float
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.hardshrink(input, self.lambd)
 
 
@@ -425,7 +426,7 @@ class Softshrink(_Shrink):
 
     lambd: float
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.softshrink(input, self.lambd)
 
 
@@ -445,14 +446,14 @@ class LeakyReLU(Module):
     inplace: bool
     negative_slope: float
 
-    def __init__(self, negative_slope=0.01, inplace=False):
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope, self.inplace = negative_slope, inplace
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"negative_slope={self.negative_slope}{_inplace(self.inplace)}"
 
 
@@ -465,7 +466,7 @@ class LogSigmoid(Module):
     tensor([-1.0000e+02, -6.9315e-01, -3.7835e-44])
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.logsigmoid(input)
 
 
@@ -485,14 +486,14 @@ class Softplus(Module):
     beta: float
     threshold: float
 
-    def __init__(self, beta=1.0, threshold=20.0):
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.softplus(input, self.beta, self.threshold)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
@@ -516,21 +517,22 @@ class PReLU(Module):
     __constants__ = ["num_parameters"]
     num_parameters: int
 
-    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: T.device | str | int | None = None,
+                 dtype: T.dtype | None = None) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
         self.weight = Parameter(T.empty(num_parameters, device=device, dtype=dtype))
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Set all slopes to `init`."""
         with T.no_grad():
             self.weight.fill_(self.init)
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.prelu(input, self.weight)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
 
 
@@ -543,7 +545,7 @@ class Softsign(Module):
     tensor([-0.5000,  0.0000,  0.7500])
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.softsign(input)
 
 
@@ -556,14 +558,14 @@ class Tanhshrink(Module):
     tensor([-0.2384,  0.0000,  1.0360])
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.tanhshrink(input)
 
 
 class _AlongDim(Module):
     __constants__ = ["dim"]
 
-    def __init__(self, dim=None):
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
@@ -571,7 +573,7 @@ class _AlongDim(Module):
         super().__setstate__(state)
         self.__dict__.setdefault("dim", None)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"dim={self.dim}"
 
 
@@ -588,7 +590,7 @@ class Softmin(_AlongDim):
 
     dim: int | None
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
@@ -606,7 +608,7 @@ class Softmax(_AlongDim):
 
     dim: int | None
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
 
@@ -623,7 +625,7 @@ class LogSoftmax(_AlongDim):
 
     dim: int | None
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
@@ -639,7 +641,7 @@ class Softmax2d(Module):
              [[0.5000, 0.5000, 0.5000]]]])
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3)

@@ -41,7 +41,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     div_value: float
     head_bias: bool
 
-    def __init__(self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None):
+    def __init__(self, in_features: int, n_classes: int, cutoffs: list[int] | tuple[int, ...], div_value: float = 4.0,
+                 head_bias: bool = False, device: T.device | str | int | None = None,
+                 dtype: T.dtype | None = None) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
         if not cutoffs:
@@ -62,14 +64,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             self.tail.append(Sequential(Linear(in_features, width, bias=False, **where),
                                         Linear(width, classes, bias=False, **where)))
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Draw all weights anew."""
         self.head.reset_parameters()
         for into, out in self.tail:
             into.reset_parameters()
             out.reset_parameters()
 
-    def forward(self, input_, target_):
+    def forward(self, input_: T.Tensor, target_: T.Tensor):
         """(log-probability of each target, mean loss)."""
         if target_.dim() > 1:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")

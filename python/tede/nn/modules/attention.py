@@ -65,8 +65,10 @@ class MultiheadAttention(Module):
     bias_k: T.Tensor | None
     bias_v: T.Tensor | None
 
-    def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None,
-                 vdim=None, batch_first=False, device=None, dtype=None):
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
+                 add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
+                 vdim: int | None = None, batch_first: bool = False, device: T.device | str | int | None = None,
+                 dtype: T.dtype | None = None) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and "
                              f"num_heads={num_heads} instead")
@@ -114,8 +116,9 @@ class MultiheadAttention(Module):
         state.setdefault("_qkv_same_embed_dim", True)
         super().__setstate__(state)
 
-    def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
-                average_attn_weights=True, is_causal=False):
+    def forward(self, query: T.Tensor, key: T.Tensor, value: T.Tensor, key_padding_mask: T.Tensor | None = None,
+                need_weights: bool = True, attn_mask: T.Tensor | None = None, average_attn_weights: bool = True,
+                is_causal: bool = False) -> tuple[T.Tensor, T.Tensor | None]:
         """(output, weights or None). A mask says with True where not to look, or is added to the scores."""
         nested = query.is_nested or key.is_nested or value.is_nested
         why_slow = "training is enabled" if self.training else self._why_slow(query, key, value, key_padding_mask, attn_mask)

@@ -1,5 +1,6 @@
 """ChannelShuffle: channels of several groups interleaved."""
 from .. import functional as F
+from .._native import T
 from .module import Module
 
 __all__ = ["ChannelShuffle"]
@@ -20,12 +21,12 @@ class ChannelShuffle(Module):
     __constants__ = ["groups"]
     groups: int
 
-    def __init__(self, groups):
+    def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.channel_shuffle(input, self.groups)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"groups={self.groups}"

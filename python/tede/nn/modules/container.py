@@ -24,7 +24,7 @@ class Container(Module):
     )
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs) -> None:
         super().__init__()
         warnings.warn("nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass "
                       "that instead.", stacklevel=2)
@@ -50,7 +50,7 @@ class Sequential(Module):
     )
     """
 
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         super().__init__()
         if len(args) == 1 and isinstance(args[0], OrderedDict):
             named = args[0].items()
@@ -120,7 +120,7 @@ class Sequential(Module):
         if other <= 0:
             raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor):
         for module in self._modules.values():
             input = module(input)
         return input
@@ -198,7 +198,7 @@ class ModuleList(Module):
     6
     """
 
-    def __init__(self, modules=None):
+    def __init__(self, modules=None) -> None:
         super().__init__()
         if modules is not None:
             self.extend(modules)
@@ -306,7 +306,7 @@ class ModuleDict(Module):
     ['class', 'box']
     """
 
-    def __init__(self, modules=None):
+    def __init__(self, modules=None) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
@@ -387,7 +387,7 @@ class ParameterList(Module):
     (True, 2)
     """
 
-    def __init__(self, values=None):
+    def __init__(self, values=None) -> None:
         super().__init__()
         self._size = 0
         if values is not None:
@@ -426,7 +426,7 @@ class ParameterList(Module):
             self.append(value)
         return self
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return "\n".join(f"  ({i}): {_describe(value, lambda t: t.dtype)}" for i, value in enumerate(self))
 
     def __call__(self, *args, **kwargs):
@@ -444,7 +444,7 @@ class ParameterDict(Module):
     ['left', 'right']
     """
 
-    def __init__(self, parameters=None):
+    def __init__(self, parameters=None) -> None:
         super().__init__()
         self._keys = {}
         if parameters is not None:
@@ -539,7 +539,7 @@ class ParameterDict(Module):
         for key, value in _pairs("ParameterDict", parameters):
             self[key] = value
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return "\n".join(f"  ({key}): {_describe(value, typename)}" for key, value in self.items())
 
     def __call__(self, input):

@@ -35,8 +35,10 @@ class _ConvNd(Module):
 
     _rank = 0
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
-                 groups, bias, padding_mode, device=None, dtype=None):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, ...],
+                 stride: int | tuple[int, ...], padding: str | int | tuple[int, ...], dilation: int | tuple[int, ...],
+                 transposed, output_padding: int | tuple[int, ...], groups: int, bias: bool, padding_mode: str,
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None) -> None:
         super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
@@ -74,7 +76,7 @@ class _ConvNd(Module):
             pairs += [total // 2, total - total // 2]
         return pairs
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Draw weight and bias uniformly from ``±1 / sqrt(inputs of one output)``."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -83,7 +85,7 @@ class _ConvNd(Module):
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         if self.padding != (0,) * len(self.padding):
             text += f", padding={self.padding}"
@@ -107,8 +109,10 @@ class _ConvNd(Module):
 class _Conv(_ConvNd):
     """What Conv1d, Conv2d and Conv3d share: all but the rank and the function."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, ...],
+                 stride: int | tuple[int, ...] = 1, padding: str | int | tuple[int, ...] = 0,
+                 dilation: int | tuple[int, ...] = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None) -> None:
         n = self._rank
         padding = padding if isinstance(padding, str) else ntuple(padding, n)
         super().__init__(in_channels, out_channels, ntuple(kernel_size, n), ntuple(stride, n), padding,
@@ -120,13 +124,16 @@ class _Conv(_ConvNd):
             input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), (0,) * self._rank
         return getattr(F, self._function)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
 class _ConvTransposeNd(_ConvNd):
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
-                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, ...],
+                 stride: int | tuple[int, ...] = 1, padding: str | int | tuple[int, ...] = 0,
+                 output_padding: int | tuple[int, ...] = 0, groups: int = 1, bias: bool = True,
+                 dilation: int | tuple[int, ...] = 1, padding_mode: str = "zeros",
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         n = self._rank
@@ -153,7 +160,7 @@ class _ConvTransposeNd(_ConvNd):
                                  f"{most} (for an input of {input.size()[2:]})")
         return [size - low for size, low in zip(output_size, least)]
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: T.Tensor, output_size: int | tuple[int | None, ...] | None = None) -> T.Tensor:
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
         extra = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, self._rank,
@@ -171,7 +178,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
     out_channels: int
     kernel_size: tuple[int, ...]
 
-    def __init__(self, out_channels, *args, bias=True, device=None, dtype=None, **kwargs):
+    def __init__(self, out_channels: int, *args, bias: bool = True, device: T.device | str | int | None = None,
+                 dtype: T.dtype | None = None, **kwargs) -> None:
         place = 5                                # of `bias` among `args`, which begin with kernel_size
         if len(args) > place:
             bias, args = args[place], (*args[:place], False, *args[place + 1:])
@@ -183,7 +191,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
 

@@ -1,5 +1,6 @@
 """PairwiseDistance and CosineSimilarity: distances between rows."""
 from .. import functional as F
+from .._native import T
 from .module import Module
 
 __all__ = ["PairwiseDistance", "CosineSimilarity"]
@@ -23,11 +24,11 @@ class PairwiseDistance(Module):
     eps: float
     keepdim: bool
 
-    def __init__(self, p=2.0, eps=1e-6, keepdim=False):
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
-    def forward(self, x1, x2):
+    def forward(self, x1: T.Tensor, x2: T.Tensor) -> T.Tensor:
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
@@ -47,9 +48,9 @@ class CosineSimilarity(Module):
     dim: int
     eps: float
 
-    def __init__(self, dim=1, eps=1e-8):
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
         self.dim, self.eps = dim, eps
 
-    def forward(self, x1, x2):
+    def forward(self, x1: T.Tensor, x2: T.Tensor) -> T.Tensor:
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

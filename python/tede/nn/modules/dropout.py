@@ -1,5 +1,6 @@
 """Dropout layers: active in training mode only."""
 from .. import functional as F
+from .._native import T
 from .module import Module
 
 __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"]
@@ -11,13 +12,13 @@ class _DropoutNd(Module):
     p: float
     inplace: bool
 
-    def __init__(self, p=0.5, inplace=False):
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if p < 0 or p > 1:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p, self.inplace = p, inplace
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
 
 
@@ -38,7 +39,7 @@ class Dropout(_DropoutNd):
     tensor([1., 1., 1.])
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
@@ -54,7 +55,7 @@ class Dropout1d(_DropoutNd):
     tensor(0.)
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
@@ -71,7 +72,7 @@ class Dropout2d(_DropoutNd):
     tensor(0.)
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
@@ -87,7 +88,7 @@ class Dropout3d(_DropoutNd):
     tede.Size([2, 3, 4, 4, 4])
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
@@ -104,7 +105,7 @@ class AlphaDropout(_DropoutNd):
     tensor([1., 1., 1.])
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
@@ -120,5 +121,5 @@ class FeatureAlphaDropout(_DropoutNd):
     tede.Size([4, 3, 8])
     """
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -1,4 +1,5 @@
 """Flatten and Unflatten: dimensions merged into one, or one split into several."""
+from .._native import T
 from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]
@@ -19,14 +20,14 @@ class Flatten(Module):
     start_dim: int
     end_dim: int
 
-    def __init__(self, start_dim=1, end_dim=-1):
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
@@ -45,7 +46,7 @@ class Unflatten(Module):
     __constants__ = ["dim", "unflattened_size"]
     dim: int
 
-    def __init__(self, dim, unflattened_size):
+    def __init__(self, dim: int, unflattened_size) -> None:
         super().__init__()
         self._require_tuple_int(unflattened_size)
         self.dim, self.unflattened_size = dim, unflattened_size
@@ -59,8 +60,8 @@ class Unflatten(Module):
                 raise TypeError("unflattened_size must be tuple of ints, but found element of type "
                                 f"{type(element).__name__} at pos {idx}")
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -2,6 +2,7 @@
 import warnings
 
 from .. import functional as F
+from .._native import T
 from ..._docs import complete
 from .batchnorm import _check_ranks, _lazy_text, _LazyNormBase, _NormBase
 
@@ -10,8 +11,9 @@ __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNo
 
 
 class _InstanceNorm(_NormBase):
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
-                 dtype=None, *, bias=True):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+                 track_running_stats: bool = False, device: T.device | str | int | None = None,
+                 dtype: T.dtype | None = None, *, bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _get_no_batch_dim(self):
@@ -40,7 +42,7 @@ class _InstanceNorm(_NormBase):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                                       error_msgs)
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         self._check_input_dim(input)
         unbatched = self._get_no_batch_dim()
         channel = input.dim() - unbatched

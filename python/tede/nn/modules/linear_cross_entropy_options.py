@@ -31,7 +31,7 @@ class LinearCrossEntropyOptions:
     acc_dtype: object
 
     def __init__(self, allow_retain_graph=False, batch_chunk_size=None, chunking_method="auto", acc_policy="auto",
-                 acc_dtype=None):
+                 acc_dtype=None) -> None:
         if acc_policy not in ("auto", "accurate", "balanced", "compact"):
             raise ValueError(f"invalid acc_policy: {acc_policy!r}")
         if chunking_method not in (None, "auto"):

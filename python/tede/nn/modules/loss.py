@@ -4,6 +4,7 @@ import warnings
 
 from .. import _reduction as _Reduction  # noqa: F401  where programs look for it
 from .. import functional as F
+from .._native import T
 from .._functional._common import legacy_reduction
 from .distance import PairwiseDistance
 from .linear import Linear
@@ -19,14 +20,15 @@ __all__ = ["L1Loss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss", "GaussianNLLLoss"
 class _Loss(Module):
     reduction: str
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
         legacy = size_average is not None or reduce is not None
         self.reduction = legacy_reduction(size_average, reduce) if legacy else reduction
 
 
 class _WeightedLoss(_Loss):
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, weight: T.Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
+                 reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -43,7 +45,7 @@ class L1Loss(_Loss):
     tensor(1.)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -60,7 +62,7 @@ class MSELoss(_Loss):
     tensor(2.)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -90,12 +92,12 @@ class CrossEntropyLoss(_WeightedLoss):
     ignore_index: int
     label_smoothing: float
 
-    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
-                 label_smoothing=0.0):
+    def __init__(self, weight: T.Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+                 reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.cross_entropy(input, target, weight=self.weight, ignore_index=self.ignore_index,
                                reduction=self.reduction, label_smoothing=self.label_smoothing)
 
@@ -123,8 +125,10 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     ignore_index: int | None
     label_smoothing: float
 
-    def __init__(self, in_features, num_classes, *, out_features=(), bias=False, device=None, dtype=None,
-                 reduction="mean", weight=None, ignore_index=None, label_smoothing=0.0, options=None):
+    def __init__(self, in_features: int, num_classes: int, *, out_features: int = (), bias: bool = False,
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None, reduction: str = "mean",
+                 weight: T.Tensor | None = None, ignore_index: int | None = None, label_smoothing: float = 0.0,
+                 options=None) -> None:
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
         if not 0 <= label_smoothing <= 1.0:
@@ -135,7 +139,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias=bias, device=device,
                              dtype=dtype)
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         shape, linear = (self.num_classes, *self.out_features), self.linear
         bias = None if linear.bias is None else linear.bias.reshape(shape)
         return F.linear_cross_entropy(input, linear.weight.reshape((*shape, linear.in_features)), target,
@@ -143,7 +147,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
                                       ignore_index=self.ignore_index, label_smoothing=self.label_smoothing,
                                       options=self.options)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
                 f"out_features={self.out_features}, bias={self.linear.bias is not None}, reduction={self.reduction}, "
                 f"ignore_index={self.ignore_index}, label_smoothing={self.label_smoothing}, options={self.options}")
@@ -167,11 +171,12 @@ class NLLLoss(_WeightedLoss):
 
     ignore_index: int
 
-    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    def __init__(self, weight: T.Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+                 reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
@@ -185,7 +190,7 @@ class NLLLoss2d(NLLLoss):
     tensor(0.)
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         warnings.warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
                       "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
                       FutureWarning, stacklevel=2)
@@ -212,11 +217,12 @@ class PoissonNLLLoss(_Loss):
     full: bool
     eps: float
 
-    def __init__(self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
+    def __init__(self, log_input=True, full: bool = False, size_average: bool | None = None, eps: float = 1e-8,
+                 reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
-    def forward(self, log_input, target):
+    def forward(self, log_input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.poisson_nll_loss(log_input, target, log_input=self.log_input, full=self.full, eps=self.eps,
                                   reduction=self.reduction)
 
@@ -240,11 +246,11 @@ class GaussianNLLLoss(_Loss):
     full: bool
     eps: float
 
-    def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
         self.full, self.eps = full, eps
 
-    def forward(self, input, target, var):
+    def forward(self, input: T.Tensor, target: T.Tensor, var: T.Tensor) -> T.Tensor:
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
@@ -263,11 +269,12 @@ class KLDivLoss(_Loss):
     tensor(0.3681)
     """
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+                 log_target: bool = False) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -286,7 +293,7 @@ class BCELoss(_WeightedLoss):
     tensor(0.2899)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
@@ -306,12 +313,13 @@ class BCEWithLogitsLoss(_Loss):
     tensor(0.2201)
     """
 
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+    def __init__(self, weight: T.Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
+                 reduction: str = "mean", pos_weight: T.Tensor | None = None) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.binary_cross_entropy_with_logits(input, target, self.weight, pos_weight=self.pos_weight,
                                                   reduction=self.reduction)
 
@@ -331,11 +339,12 @@ class HingeEmbeddingLoss(_Loss):
 
     margin: float
 
-    def __init__(self, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
+                 reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -351,7 +360,7 @@ class MultiLabelMarginLoss(_Loss):
     tensor(0.8500)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -369,11 +378,12 @@ class SmoothL1Loss(_Loss):
     tensor(1.3125)
     """
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+                 beta: float = 1.0) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -391,13 +401,13 @@ class HuberLoss(_Loss):
     tensor(1.3125)
     """
 
-    def __init__(self, reduction="mean", delta=1.0):
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, (float, int)):
             raise TypeError(f"delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -413,7 +423,7 @@ class SoftMarginLoss(_Loss):
     tensor(0.2201)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -430,7 +440,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
     tensor(0.2201)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
@@ -449,11 +459,12 @@ class CosineEmbeddingLoss(_Loss):
 
     margin: float
 
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
+                 reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input1, input2, target):
+    def forward(self, input1: T.Tensor, input2: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -472,11 +483,12 @@ class MarginRankingLoss(_Loss):
 
     margin: float
 
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
+                 reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input1, input2, target):
+    def forward(self, input1: T.Tensor, input2: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -499,7 +511,8 @@ class MultiMarginLoss(_WeightedLoss):
     margin: float
     p: int
 
-    def __init__(self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, p: float = 1, margin: float = 1.0, weight: T.Tensor | None = None,
+                 size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
@@ -507,7 +520,7 @@ class MultiMarginLoss(_WeightedLoss):
             raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead")
         self.p, self.margin = p, margin
 
-    def forward(self, input, target):
+    def forward(self, input: T.Tensor, target: T.Tensor) -> T.Tensor:
         return F.multi_margin_loss(input, target, p=self.p, margin=self.margin, weight=self.weight,
                                    reduction=self.reduction)
 
@@ -535,13 +548,14 @@ class TripletMarginLoss(_Loss):
     eps: float
     swap: bool
 
-    def __init__(self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+                 size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {margin} instead")
         self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
 
-    def forward(self, anchor, positive, negative):
+    def forward(self, anchor: T.Tensor, positive: T.Tensor, negative: T.Tensor) -> T.Tensor:
         return F.triplet_margin_loss(anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps,
                                      swap=self.swap, reduction=self.reduction)
 
@@ -564,14 +578,15 @@ class TripletMarginWithDistanceLoss(_Loss):
     margin: float
     swap: bool
 
-    def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
+    def __init__(self, *, distance_function=None, margin: float = 1.0, swap: bool = False,
+                 reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
         self.distance_function = distance_function if distance_function is not None else PairwiseDistance()
         self.margin, self.swap = margin, swap
 
-    def forward(self, anchor, positive, negative):
+    def forward(self, anchor: T.Tensor, positive: T.Tensor, negative: T.Tensor) -> T.Tensor:
         return F.triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=self.distance_function,
                                                    margin=self.margin, swap=self.swap, reduction=self.reduction)
 
@@ -600,10 +615,11 @@ class CTCLoss(_Loss):
     blank: int
     zero_infinity: bool
 
-    def __init__(self, blank=0, reduction="mean", zero_infinity=False):
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)
         self.blank, self.zero_infinity = blank, zero_infinity
 
-    def forward(self, log_probs, targets, input_lengths, target_lengths):
+    def forward(self, log_probs: T.Tensor, targets: T.Tensor, input_lengths: T.Tensor | tuple[int, ...],
+                target_lengths: T.Tensor | tuple[int, ...]) -> T.Tensor:
         return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
                           self.zero_infinity)

@@ -22,11 +22,19 @@ from ._hooks import (BackwardGates, RemovableHandle, _WrappedHook, add_hook, reg
 from ._state import _EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from ._state import StateMixin, _IncompatibleKeys  # noqa: F401
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, Self
+    from tede._parameter import Parameter
+
 __all__ = ["register_module_forward_pre_hook", "register_module_forward_hook", "register_module_full_backward_pre_hook",
            "register_module_backward_hook", "register_module_full_backward_hook", "register_module_buffer_registration_hook",
            "register_module_module_registration_hook", "register_module_parameter_registration_hook", "Module"]
 
-Parameter, Buffer, Tensor = _parameter.Parameter, _parameter.Buffer, T.Tensor
+Buffer, Tensor = _parameter.Buffer, T.Tensor
+if not TYPE_CHECKING:
+    Parameter = _parameter.Parameter
 _global_forward_pre, _global_forward = _hooks.global_forward_pre, _hooks.global_forward
 _global_backward_pre, _global_backward = _hooks.global_backward_pre, _hooks.global_backward
 _global_forward_pre_hooks, _global_forward_hooks = _global_forward_pre, _global_forward         # PyTorch's names
@@ -116,11 +124,17 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
     Reading attributes, assigning plain ones and calls without hooks are in the C base, python/csrc/nnmodule.c.
     """
 
+    if TYPE_CHECKING:       # the base, in C, knows of no types
+        training: bool
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+        def __getattr__(self, name: str) -> Any: ...
+
     dump_patches = False
     call_super_init = False
     _version = 1
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: "Any", **kwargs: "Any") -> None:
         if not self.call_super_init:
             if kwargs:
                 raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument "
@@ -321,7 +335,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         if hasattr(self, name) and name not in members:
             raise KeyError(f"attribute '{name}' already exists")
 
-    def register_buffer(self, name, tensor, persistent=True):
+    def register_buffer(self, name: str, tensor: T.Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that belongs to the module's state and is no parameter, such as a running mean. Assigning an
         `nn.Buffer` does the same.
 
@@ -350,7 +364,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         else:
             self._non_persistent_buffers_set.add(name)
 
-    def register_parameter(self, name, param):
+    def register_parameter(self, name: str, param: "Parameter | None") -> None:
         """Add a parameter under `name`, as assigning it to an attribute does; None reserves the name. A TypeError if it
         is a plain tensor, a ValueError if it was computed from others.
 
@@ -378,18 +392,19 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
                 param = changed
         self._parameters[name] = param
 
-    def add_module(self, name, module):
+    def add_module(self, name: str, module: "Module | None") -> None:
         """Add a child under `name`, as assigning it to an attribute does."""
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
         self._set_child(name, module)
 
-    def register_module(self, name, module):
+    def register_module(self, name: str, module: "Module | None") -> None:
         """`add_module` by another name."""
         self.add_module(name, module)
 
-    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+    def register_forward_pre_hook(self, hook: "Callable[..., Any]", *, prepend: bool = False,
+                                  with_kwargs: bool = False) -> "RemovableHandle":
         """Call ``hook(module, args)`` before forward.
 
             prepend: before the hooks that are there.
@@ -406,7 +421,8 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         return add_hook(self._forward_pre_hooks, hook, (self._forward_pre_hooks_with_kwargs, with_kwargs),
                         prepend=prepend)
 
-    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+    def register_forward_hook(self, hook: "Callable[..., Any]", *, prepend: bool = False, with_kwargs: bool = False,
+                              always_call: bool = False) -> "RemovableHandle":
         """Call ``hook(module, args, output)`` after forward.
 
             prepend: before the hooks that are there.
@@ -425,7 +441,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         return add_hook(self._forward_hooks, hook, (self._forward_hooks_with_kwargs, with_kwargs),
                         (self._forward_hooks_always_called, always_call), prepend=prepend)
 
-    def register_full_backward_pre_hook(self, hook, prepend=False):
+    def register_full_backward_pre_hook(self, hook: "Callable[[Module, Any], Any]", prepend: bool = False) -> "RemovableHandle":
         """Call ``hook(module, grad_output)`` before gradients enter the module; `grad_output` is a tuple, a gradient
         for each output. What it returns, unless None, replaces them. The handle's `remove()` takes the hook out.
 
@@ -436,7 +452,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         """
         return add_hook(self._backward_pre_hooks, hook, prepend=prepend)
 
-    def register_full_backward_hook(self, hook, prepend=False):
+    def register_full_backward_hook(self, hook: "Callable[[Module, Any, Any], Any]", prepend: bool = False) -> "RemovableHandle":
         """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are there; both are tuples,
         None where there is no gradient.
 
@@ -451,7 +467,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         self._choose_backward_kind(True)
         return add_hook(self._backward_hooks, hook, prepend=prepend)
 
-    def register_backward_hook(self, hook):
+    def register_backward_hook(self, hook: "Callable[[Module, Any, Any], Any]") -> "RemovableHandle":
         """The older kind, which sees the last operation only; prefer `register_full_backward_hook`."""
         self._choose_backward_kind(False)
         return add_hook(self._backward_hooks, hook)
@@ -464,7 +480,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
 
     # Traversal ---------------------------------------------------------------------------------------------------
 
-    def children(self):
+    def children(self) -> "Iterator[Module]":
         """The modules right below this one, each once.
 
         >>> [type(child).__name__ for child in nn.Sequential(nn.Linear(3, 2), nn.ReLU()).children()]
@@ -473,7 +489,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         for _, module in self.named_children():
             yield module
 
-    def named_children(self):
+    def named_children(self) -> "Iterator[tuple[str, Module]]":
         """(name, module) of the modules right below this one, each once.
 
         >>> [name for name, _ in nn.Sequential(nn.Linear(3, 2), nn.ReLU()).named_children()]
@@ -485,7 +501,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
                 seen.add(module)
                 yield name, module
 
-    def modules(self, remove_duplicate=True):
+    def modules(self, remove_duplicate: bool = True) -> "Iterator[Module]":
         """This module and all below it, each once.
 
         >>> len(list(nn.Sequential(nn.Linear(3, 2), nn.Sequential(nn.ReLU())).modules()))
@@ -494,7 +510,8 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+    def named_modules(self, memo: "set[Module] | None" = None, prefix: str = "",
+                      remove_duplicate: bool = True) -> "Iterator[tuple[str, Module]]":
         """(dotted name, module) of this module, whose name is `prefix`, and all below it.
 
             memo: modules that are left out.
@@ -524,7 +541,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
                     seen.add(value)
                 yield f"{path}.{name}" if path else name, value
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse: bool = True) -> "Iterator[Parameter]":
         """The parameters of this module and, if `recurse`, of all below it, each once: what an optimizer takes.
 
         >>> sum(p.numel() for p in nn.Linear(3, 2).parameters())
@@ -533,7 +550,8 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_parameters(self, prefix: str = "", recurse: bool = True,
+                         remove_duplicate: bool = True) -> "Iterator[tuple[str, Parameter]]":
         """(dotted name, parameter), as `parameters`.
 
         >>> dict(nn.Sequential(nn.Linear(3, 2)).named_parameters()).keys()
@@ -541,12 +559,13 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         """
         yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
-    def buffers(self, recurse=True):
+    def buffers(self, recurse: bool = True) -> "Iterator[T.Tensor]":
         """The buffers of this module and, if `recurse`, of all below it, each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_buffers(self, prefix: str = "", recurse: bool = True,
+                      remove_duplicate: bool = True) -> "Iterator[tuple[str, T.Tensor]]":
         """(dotted name, buffer), as `buffers`.
 
         >>> [name for name, _ in nn.BatchNorm1d(3).named_buffers()]
@@ -554,7 +573,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         """
         yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
-    def get_submodule(self, target):
+    def get_submodule(self, target: str) -> "Module":
         """The module at the dotted path `target` below this one; this one for an empty path. AttributeError if there is
         none.
 
@@ -570,7 +589,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return module
 
-    def set_submodule(self, target, module, strict=False):
+    def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
         """Put `module` at the dotted path `target`; if `strict`, something must be there already (AttributeError).
 
         >>> model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
@@ -590,7 +609,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
-    def get_parameter(self, target):
+    def get_parameter(self, target: str) -> "Parameter":
         """The parameter at the dotted path `target`."""
         parent, name = self._find_member(target)
         value = getattr(parent, name)
@@ -598,7 +617,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return value
 
-    def get_buffer(self, target):
+    def get_buffer(self, target: str) -> T.Tensor:
         """The buffer at the dotted path `target`."""
         parent, name = self._find_member(target)
         if name not in parent._buffers:
@@ -614,7 +633,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
 
     # Changing all tensors ----------------------------------------------------------------------------------------
 
-    def apply(self, fn):
+    def apply(self, fn: "Callable[[Module], None]") -> "Self":
         """Call `fn` on every module below, then on this one, and give this one: how a model is initialised.
 
         >>> def start(module):
@@ -675,47 +694,47 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
     def _floating(self, dtype):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
-    def float(self):
+    def float(self) -> "Self":
         """Convert floating-point parameters and buffers to float32, in place."""
         return self._floating(T.float32)
 
-    def double(self):
+    def double(self) -> "Self":
         """Convert floating-point parameters and buffers to float64, in place."""
         return self._floating(T.float64)
 
-    def half(self):
+    def half(self) -> "Self":
         """Convert floating-point parameters and buffers to float16, in place."""
         return self._floating(T.float16)
 
-    def bfloat16(self):
+    def bfloat16(self) -> "Self":
         """Convert floating-point parameters and buffers to bfloat16, in place."""
         return self._floating(T.bfloat16)
 
-    def type(self, dst_type):
+    def type(self, dst_type: T.dtype | str) -> "Self":
         """Convert all parameters and buffers to `dst_type`, in place."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def cpu(self):
+    def cpu(self) -> "Self":
         """Move all parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
 
-    def cuda(self, device=None):
+    def cuda(self, device: "T.device | int | None" = None) -> "Self":
         """Move all parameters and buffers to a CUDA device."""
         return self._apply(lambda t: t.cuda(device))
 
-    def xpu(self, device=None):
+    def xpu(self, device: "T.device | int | None" = None) -> "Self":
         """Move all parameters and buffers to an XPU device."""
         return self._apply(lambda t: t.xpu(device))
 
-    def mtia(self, device=None):
+    def mtia(self, device: "T.device | int | None" = None) -> "Self":
         """Move all parameters and buffers to an MTIA device."""
         return self._apply(lambda t: t.mtia(device))
 
-    def ipu(self, device=None):
+    def ipu(self, device: "T.device | int | None" = None) -> "Self":
         """Move all parameters and buffers to an IPU device."""
         return self._apply(lambda t: t.ipu(device))
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: "Any", **kwargs: "Any") -> "Self":
         """Move and convert all parameters and buffers in place: ``to(device)``, ``to(dtype)``, ``to(device, dtype)``,
         ``to(tensor)``, each with non_blocking and memory_format (for weights of four or five dimensions). Gives the
         module.
@@ -752,7 +771,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
 
         return self._apply(convert)
 
-    def to_empty(self, *, device, recurse=True):
+    def to_empty(self, *, device: "T.device | str | int | None", recurse: bool = True) -> "Self":
         """Move to `device` without copying: the values are whatever the memory holds. For models made on "meta".
 
         >>> nn.Linear(3, 2, device="meta").to_empty(device="cpu").weight.shape
@@ -760,11 +779,11 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         """
         return self._apply(lambda t: T.empty_like(t, device=device), recurse=recurse)
 
-    def share_memory(self):
+    def share_memory(self) -> "Self":
         """Move all tensors to memory that other processes can share."""
         return self._apply(lambda t: t.share_memory_())
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> "Self":
         """Set training mode here and below, and give the module: what dropout and batch normalisation look at. It has
         nothing to do with gradients, see `no_grad` for these.
 
@@ -781,7 +800,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
             module.train(mode)
         return self
 
-    def eval(self):
+    def eval(self) -> "Self":
         """``train(False)``: dropout off, batch normalisation by its running statistics.
 
         >>> nn.Sequential(nn.Dropout()).eval()[0].training
@@ -789,7 +808,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         """
         return self.train(False)
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self, requires_grad: bool = True) -> "Self":
         """Say for all parameters whether gradients are to be computed for them; gives the module.
 
         >>> frozen = nn.Linear(3, 2).requires_grad_(False)
@@ -800,7 +819,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
             parameter.requires_grad_(requires_grad)
         return self
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop all parameters' gradients (they become None), or with set_to_none=False fill them with zeros.
 
         >>> layer = nn.Linear(3, 2)
@@ -822,7 +841,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
                     grad.requires_grad_(False)
                 grad.zero_()
 
-    def compile(self, *args, **kwargs):
+    def compile(self, *args: "Any", **kwargs: "Any") -> None:
         """Compile this module in place: later calls of it run as `tede.compile` says, with the same arguments as that."""
         vars(self)["forward"] = T.compile(self.forward, *args, **kwargs)
 
@@ -831,7 +850,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
     def _get_name(self):
         return type(self).__name__
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         """What stands between the parentheses when the module is printed: a subclass's own."""
         return ""
 

@@ -27,14 +27,14 @@ class LocalResponseNorm(Module):
     beta: float
     k: float
 
-    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
@@ -47,10 +47,10 @@ class CrossMapLRN2d(LocalResponseNorm):
     tede.Size([1, 4, 3, 3])
     """
 
-    def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         return super().forward(input)
@@ -72,7 +72,7 @@ class _LayerBase(Module):
             self.register_parameter("bias", make() if elementwise_affine and bias else None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Weight 1, bias 0."""
         if self.elementwise_affine:
             init.ones_(self.weight)
@@ -103,14 +103,16 @@ class LayerNorm(_LayerBase):
     eps: float
     elementwise_affine: bool
 
-    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
+    def __init__(self, normalized_shape: int | list[int] | tuple[int, ...], eps: float = 1e-5,
+                 elementwise_affine: bool = True, bias: bool = True, device: T.device | str | int | None = None,
+                 dtype: T.dtype | None = None) -> None:
         super().__init__()
         self._make(normalized_shape, eps, elementwise_affine, bias, device, dtype)
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
                 f"bias={self.bias is not None}")
 
@@ -135,14 +137,16 @@ class RMSNorm(_LayerBase):
     eps: float | None
     elementwise_affine: bool
 
-    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+    def __init__(self, normalized_shape: int | list[int] | tuple[int, ...], eps: float | None = None,
+                 elementwise_affine: bool = True, device: T.device | str | int | None = None,
+                 dtype: T.dtype | None = None) -> None:
         super().__init__()
         self._make(normalized_shape, eps, elementwise_affine, None, device, dtype)
 
-    def forward(self, x):
+    def forward(self, x: T.Tensor) -> T.Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
@@ -171,7 +175,9 @@ class GroupNorm(Module):
     eps: float
     affine: bool
 
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None, *,
+                 bias: bool = True) -> None:
         super().__init__()
         if num_channels % num_groups != 0:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
@@ -181,16 +187,16 @@ class GroupNorm(Module):
         self.register_parameter("bias", make() if affine and bias else None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Weight 1, bias 0."""
         if self.affine:
             init.ones_(self.weight)
             if self.bias is not None:
                 init.zeros_(self.bias)
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
                 f"bias={self.bias is not None}")

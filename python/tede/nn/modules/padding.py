@@ -1,5 +1,6 @@
 """Padding layers. A padding is one number for all sides, or (before, after) of the last dimension first."""
 from .. import functional as F
+from .._native import T
 from .._functional._common import ntuple
 from ._ranks import of_ranks, text_of_rank
 from .module import Module
@@ -14,21 +15,21 @@ class _PadNd(Module):
     _rank = 0
     _mode = ""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
         self.padding = ntuple(padding, 2 * self._rank)
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.pad(input, self.padding, self._mode)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
 class _CircularPadNd(_PadNd):
     _mode = "circular"
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         low, high = self._rank + 1, self._rank + 2
         if input.dim() not in (low, high):
             raise ValueError(f"expected {low}D or {high}D input (got {input.dim()}D input)")
@@ -40,14 +41,14 @@ class _ConstantPadNd(_PadNd):
 
     value: float
 
-    def __init__(self, padding, value):
+    def __init__(self, padding: int | tuple[int, ...], value: float) -> None:
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"
 
 
@@ -90,7 +91,7 @@ ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = of_ranks(
 class _Zeros:
     """What makes a ZeroPad of a ConstantPad."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__(padding, 0.0)
 
     extra_repr = _PadNd.extra_repr

@@ -1,5 +1,6 @@
 """PixelShuffle and PixelUnshuffle: channels rearranged into pixels, and back."""
 from .. import functional as F
+from .._native import T
 from .module import Module
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]
@@ -21,14 +22,14 @@ class PixelShuffle(Module):
     __constants__ = ["upscale_factor"]
     upscale_factor: int
 
-    def __init__(self, upscale_factor):
+    def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"upscale_factor={self.upscale_factor}"
 
 
@@ -46,12 +47,12 @@ class PixelUnshuffle(Module):
     __constants__ = ["downscale_factor"]
     downscale_factor: int
 
-    def __init__(self, downscale_factor):
+    def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"downscale_factor={self.downscale_factor}"

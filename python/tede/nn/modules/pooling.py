@@ -1,5 +1,6 @@
 """Pooling layers: maximum, average, Lp, fractional and adaptive pooling, and unpooling."""
 from .. import functional as F
+from .._native import T
 from .._functional._common import ntuple
 from ._ranks import of_ranks, sizes, text_of_rank
 from .module import Module
@@ -15,18 +16,20 @@ class _MaxPoolNd(Module):
     return_indices: bool
     ceil_mode: bool
 
-    def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
+    def __init__(self, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+                 padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, return_indices: bool = False,
+                 ceil_mode: bool = False) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
         self.padding, self.dilation = padding, dilation
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor):
         return getattr(F, self._function)(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
                                           self.return_indices)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
                 f"dilation={self.dilation}, ceil_mode={self.ceil_mode}")
 
@@ -34,23 +37,25 @@ class _MaxPoolNd(Module):
 class _MaxUnpoolNd(Module):
     _rank = 0
 
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(self, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+                 padding: int | tuple[int, ...] = 0) -> None:
         super().__init__()
         self.kernel_size = ntuple(kernel_size, self._rank)
         self.stride = ntuple(stride if stride is not None else kernel_size, self._rank)
         self.padding = ntuple(padding, self._rank)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: T.Tensor, indices: T.Tensor,
+                output_size: int | tuple[int | None, ...] | None = None) -> T.Tensor:
         return getattr(F, self._function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class _AvgPoolNd(Module):
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -81,29 +86,31 @@ class AvgPool1d(_AvgPoolNd):
     ceil_mode: bool
     count_include_pad: bool
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    def __init__(self, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+                 padding: int | tuple[int, ...] = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> None:
         super().__init__()
         self.kernel_size = ntuple(kernel_size, 1)
         self.stride = ntuple(stride if stride is not None else kernel_size, 1)
         self.padding = ntuple(padding, 1)
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class _AvgPoolWithDivisor(_AvgPoolNd):
     __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-                 divisor_override=None):
+    def __init__(self, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+                 padding: int | tuple[int, ...] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+                 divisor_override=None) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
         self.padding, self.ceil_mode = padding, ceil_mode
         self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return getattr(F, self._function)(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                                           self.count_include_pad, self.divisor_override)
 
@@ -111,7 +118,9 @@ class _FractionalMaxPoolNd(Module):
     __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
     _rank = 0
 
-    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+    def __init__(self, kernel_size: int | tuple[int, ...], output_size: int | tuple[int | None, ...] | None = None,
+                 output_ratio: float | tuple[float, ...] | None = None, return_indices: bool = False,
+                 _random_samples: T.Tensor | None = None) -> None:
         super().__init__()
         n, name = self._rank, type(self).__name__
         if n == 3 and any(size <= 0 for size in ntuple(kernel_size, n)):
@@ -128,7 +137,7 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor):
         return getattr(F, self._function)(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
                                           self._random_samples)
 
@@ -138,14 +147,15 @@ class _LPPoolNd(Module):
     norm_type: float
     ceil_mode: bool
 
-    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
+    def __init__(self, norm_type: float, kernel_size: int | tuple[int, ...],
+                 stride: int | tuple[int, ...] | None = None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return getattr(F, self._function)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
                 f"ceil_mode={self.ceil_mode}")
 
@@ -155,28 +165,28 @@ class _AdaptiveMaxPoolNd(Module):
 
     return_indices: bool
 
-    def __init__(self, output_size, return_indices=False):
+    def __init__(self, output_size: int | tuple[int | None, ...], return_indices: bool = False) -> None:
         super().__init__()
         self.output_size, self.return_indices = output_size, return_indices
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor):
         return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 
 class _AdaptiveAvgPoolNd(Module):
     __constants__ = ["output_size"]
 
-    def __init__(self, output_size):
+    def __init__(self, output_size: int | tuple[int | None, ...]) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return getattr(F, self._function)(input, self.output_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 

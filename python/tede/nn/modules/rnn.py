@@ -51,8 +51,9 @@ class RNNBase(Module):
     bidirectional: bool
     proj_size: int
 
-    def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
-                 bidirectional=False, proj_size=0, device=None, dtype=None):
+    def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None) -> None:
         super().__init__()
         if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
             raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element "
@@ -113,7 +114,7 @@ class RNNBase(Module):
     def flatten_parameters(self):
         """Put the weights side by side where a device profits from it; the CPU doesn't."""
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Draw all weights uniformly from ``±1 / sqrt(hidden_size)``."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
@@ -157,7 +158,7 @@ class RNNBase(Module):
         """The state with its batch in the order of `permutation`; None leaves it."""
         return hx if permutation is None else _apply_permutation(hx, permutation)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
         for name, default in (("proj_size", 0), ("num_layers", 1), ("bias", True), ("batch_first", False),
                               ("dropout", 0), ("bidirectional", False)):
@@ -198,7 +199,7 @@ class RNNBase(Module):
             output, *state = function(input, batch_sizes, hx, *layers)
         return output, tuple(state) if self.mode == "LSTM" else state[0]
 
-    def forward(self, input, hx=None):
+    def forward(self, input: T.Tensor, hx: T.Tensor | None = None):
         """(output, state) of a sequence: (length, batch, features), or with the batch first, or packed."""
         if isinstance(input, PackedSequence):
             data, batch_sizes, sorted_indices, unsorted_indices = input
@@ -252,7 +253,7 @@ class RNN(RNNBase):
     (tede.Size([5, 1, 4]), tede.Size([2, 1, 4]))
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if len(args) > 3:
@@ -295,7 +296,7 @@ class LSTM(RNNBase):
     (tede.Size([2, 5, 4]), tede.Size([1, 2, 4]), tede.Size([1, 2, 4]))
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input, batch_sizes):
@@ -354,7 +355,7 @@ class GRU(RNNBase):
     (tede.Size([5, 2, 8]), tede.Size([2, 2, 4]))
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
@@ -379,7 +380,8 @@ class RNNCellBase(Module):
     weight_ih: T.Tensor
     weight_hh: T.Tensor
 
-    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int,
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         gates, where = num_chunks * hidden_size, {"device": device, "dtype": dtype}
@@ -391,7 +393,7 @@ class RNNCellBase(Module):
 
     reset_parameters = RNNBase.reset_parameters
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
         if self.bias is not True:
             text += f", bias={self.bias}"
@@ -441,11 +443,12 @@ class RNNCell(RNNCellBase):
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
     nonlinearity: str
 
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
+    def forward(self, input: T.Tensor, hx: T.Tensor | None = None) -> T.Tensor:
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         return self._single(getattr(recurrent, f"rnn_{self.nonlinearity}_cell"), input, hx)
@@ -466,10 +469,11 @@ class LSTMCell(RNNCellBase):
     (tede.Size([2, 4]), tede.Size([2, 4]))
     """
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: T.device | str | int | None = None,
+                 dtype: T.dtype | None = None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: T.Tensor, hx: T.Tensor | None = None):
         self._check_rank("input", input)
         for i, state in enumerate(() if hx is None else hx):
             self._check_rank(f"hx[{i}]", state)
@@ -501,8 +505,9 @@ class GRUCell(RNNCellBase):
     tede.Size([2, 4])
     """
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: T.device | str | int | None = None,
+                 dtype: T.dtype | None = None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: T.Tensor, hx: T.Tensor | None = None) -> T.Tensor:
         return self._single(recurrent.gru_cell, input, hx)

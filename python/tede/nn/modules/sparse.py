@@ -30,7 +30,7 @@ class _Table(Module):
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
         self.weight = Parameter(weight, requires_grad=not freeze)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Draw from the standard normal distribution; zero at `padding_idx`."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
@@ -81,8 +81,10 @@ class Embedding(_Table):
     freeze: bool
     sparse: bool
 
-    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0,
-                 scale_grad_by_freq=False, sparse=False, _weight=None, _freeze=False, device=None, dtype=None):
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+                 max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+                 sparse: bool = False, _weight: T.Tensor | None = None, _freeze: bool = False,
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = _resolve_padding(padding_idx, num_embeddings)
@@ -90,11 +92,11 @@ class Embedding(_Table):
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self._make_weight(_weight, device, dtype, _freeze)
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
                            self.scale_grad_by_freq, self.sparse)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"
@@ -158,9 +160,10 @@ class EmbeddingBag(_Table):
     include_last_offset: bool
     padding_idx: int | None
 
-    def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
-                 mode="mean", sparse=False, _weight=None, include_last_offset=False, padding_idx=None, device=None,
-                 dtype=None):
+    def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+                 scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                 _weight: T.Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
@@ -168,11 +171,12 @@ class EmbeddingBag(_Table):
         self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
         self._make_weight(_weight, device, dtype)
 
-    def forward(self, input, offsets=None, per_sample_weights=None):
+    def forward(self, input: T.Tensor, offsets: T.Tensor | None = None,
+                per_sample_weights: T.Tensor | None = None) -> T.Tensor:
         return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
                                self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.max_norm is not None:
             text += f", max_norm={self.max_norm!r}"

@@ -72,9 +72,10 @@ class Transformer(Module):
     tede.Size([2, 3, 8])
     """
 
-    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048,
-                 dropout=0.1, activation=F.relu, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5,
-                 batch_first=False, norm_first=False, bias=True, device=None, dtype=None):
+    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
+                 dim_feedforward: int = 2048, dropout: float = 0.1, activation=F.relu, custom_encoder=None,
+                 custom_decoder=None, layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
+                 bias: bool = True, device: T.device | str | int | None = None, dtype: T.dtype | None = None) -> None:
         super().__init__()
         options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
                    device, dtype)
@@ -90,9 +91,10 @@ class Transformer(Module):
         self._reset_parameters()
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
-    def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
-                tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None,
-                memory_is_causal=False):
+    def forward(self, src: T.Tensor, tgt: T.Tensor, src_mask: T.Tensor | None = None, tgt_mask: T.Tensor | None = None,
+                memory_mask: T.Tensor | None = None, src_key_padding_mask: T.Tensor | None = None,
+                tgt_key_padding_mask: T.Tensor | None = None, memory_key_padding_mask: T.Tensor | None = None,
+                src_is_causal=None, tgt_is_causal=None, memory_is_causal=False) -> T.Tensor:
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError("the batch number of src and tgt must be equal")
@@ -152,7 +154,8 @@ class TransformerEncoder(Module):
     tede.Size([3, 5, 8])
     """
 
-    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
+    def __init__(self, encoder_layer, num_layers: int, norm=None, enable_nested_tensor: bool = True,
+                 mask_check: bool = True) -> None:
         super().__init__()
         self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
@@ -162,7 +165,8 @@ class TransformerEncoder(Module):
         if enable_nested_tensor and why_not:
             warnings.warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{why_not}", stacklevel=2)
 
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    def forward(self, src: T.Tensor, mask: T.Tensor | None = None, src_key_padding_mask: T.Tensor | None = None,
+                is_causal: bool | None = None) -> T.Tensor:
         """Encode `src`. Masks are those of `MultiheadAttention`."""
         padding = src_key_padding_mask
         src_key_padding_mask = _additive_mask(padding, "src_key_padding_mask", src.dtype, mask, "mask")
@@ -201,13 +205,15 @@ class TransformerDecoder(Module):
     tede.Size([3, 4, 8])
     """
 
-    def __init__(self, decoder_layer, num_layers, norm=None):
+    def __init__(self, decoder_layer, num_layers: int, norm=None) -> None:
         super().__init__()
         self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
-                memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False):
+    def forward(self, tgt: T.Tensor, memory: T.Tensor, tgt_mask: T.Tensor | None = None,
+                memory_mask: T.Tensor | None = None, tgt_key_padding_mask: T.Tensor | None = None,
+                memory_key_padding_mask: T.Tensor | None = None, tgt_is_causal=None,
+                memory_is_causal=False) -> T.Tensor:
         """Decode `tgt`, looking at `memory`. Masks are those of `MultiheadAttention`."""
         tgt_is_causal = _is_causal(tgt_mask, tgt_is_causal, tgt, self.layers[0].self_attn.batch_first)
         output = tgt
@@ -245,8 +251,9 @@ class TransformerEncoderLayer(Module):
 
     __constants__ = ["norm_first"]
 
-    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
-                 batch_first=False, norm_first=False, bias=True, device=None, dtype=None):
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation=F.relu,
+                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None) -> None:
         super().__init__()
         where = {"bias": bias, "device": device, "dtype": dtype}
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **where)
@@ -267,7 +274,8 @@ class TransformerEncoderLayer(Module):
         if not hasattr(self, "activation"):
             self.activation = F.relu
 
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+    def forward(self, src: T.Tensor, src_mask: T.Tensor | None = None, src_key_padding_mask: T.Tensor | None = None,
+                is_causal: bool = False) -> T.Tensor:
         padding = _additive_mask(src_key_padding_mask, "src_key_padding_mask", src.dtype, src_mask, "src_mask")
         mask = _additive_mask(src_mask, "src_mask", src.dtype)
         if not self.training and self._is_one_call(src, mask, padding):
@@ -327,8 +335,9 @@ class TransformerDecoderLayer(Module):
 
     __constants__ = ["norm_first"]
 
-    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
-                 batch_first=False, norm_first=False, bias=True, device=None, dtype=None):
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation=F.relu,
+                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+                 device: T.device | str | int | None = None, dtype: T.dtype | None = None) -> None:
         super().__init__()
         where = {"bias": bias, "device": device, "dtype": dtype}
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **where)
@@ -347,8 +356,10 @@ class TransformerDecoderLayer(Module):
         state.setdefault("activation", F.relu)
         super().__setstate__(state)
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
-                memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False):
+    def forward(self, tgt: T.Tensor, memory: T.Tensor, tgt_mask: T.Tensor | None = None,
+                memory_mask: T.Tensor | None = None, tgt_key_padding_mask: T.Tensor | None = None,
+                memory_key_padding_mask: T.Tensor | None = None, tgt_is_causal=False,
+                memory_is_causal=False) -> T.Tensor:
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = (memory_mask, memory_key_padding_mask, memory_is_causal)
         x = tgt

@@ -1,5 +1,6 @@
 """Upsample and its relatives: images resized."""
 from .. import functional as F
+from .._native import T
 from .module import Module
 
 __all__ = ["Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d"]
@@ -30,7 +31,8 @@ class Upsample(Module):
     align_corners: bool | None
     recompute_scale_factor: bool | None
 
-    def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
+    def __init__(self, size: int | tuple[int, ...] | None = None, scale_factor: float | tuple[float, ...] | None = None, mode: str = "nearest",
+                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> None:
         super().__init__()
         self.name, self.size = type(self).__name__, size
         if isinstance(scale_factor, tuple):
@@ -39,7 +41,7 @@ class Upsample(Module):
             self.scale_factor = float(scale_factor) if scale_factor else None
         self.mode, self.align_corners, self.recompute_scale_factor = mode, align_corners, recompute_scale_factor
 
-    def forward(self, input):
+    def forward(self, input: T.Tensor) -> T.Tensor:
         return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners,
                              recompute_scale_factor=self.recompute_scale_factor)
 
@@ -47,7 +49,7 @@ class Upsample(Module):
         state.setdefault("recompute_scale_factor", True)
         super().__setstate__(state)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         target = f"scale_factor={self.scale_factor!r}" if self.scale_factor is not None else f"size={self.size!r}"
         return f"{target}, mode={self.mode!r}"
 
@@ -61,7 +63,7 @@ class UpsamplingNearest2d(Upsample):
     tede.Size([1, 1, 4, 6])
     """
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size: int | tuple[int, ...] | None = None, scale_factor: float | tuple[float, ...] | None = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
@@ -76,5 +78,5 @@ class UpsamplingBilinear2d(Upsample):
               [4., 5., 6.]]]])
     """
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size: int | tuple[int, ...] | None = None, scale_factor: float | tuple[float, ...] | None = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -12,7 +12,7 @@ def _gradients(parameters):
     return [p.grad for p in parameters if p.grad is not None]
 
 
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach=None) -> T.Tensor:
     """The norm of all `tensors` as if they were one vector, a tensor of one element.
 
         norm_type: which p-norm; infinity is the largest absolute value.
@@ -36,7 +36,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return total
 
 
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+def clip_grads_with_norm_(parameters, max_norm: float | None, total_norm, foreach=None) -> None:
     """Scale all gradients by ``max_norm / total_norm``, unless that would make them longer.
 
         parameters: an iterable of tensors, or one.
@@ -57,7 +57,8 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
             grad.mul_(factor.to(grad.device))
 
 
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm_(parameters, max_norm: float | None, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+                    foreach=None) -> T.Tensor:
     """Scale all gradients, taken together as one vector, to a norm of at most `max_norm`; gives the norm before.
     Between `backward` and the optimizer's step.
 
@@ -86,14 +87,15 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return total
 
 
-def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm(parameters, max_norm: float | None, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+                   foreach=None) -> T.Tensor:
     """`clip_grad_norm_` by its old name."""
     warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
                   FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
-def clip_grad_value_(parameters, clip_value, foreach=None):
+def clip_grad_value_(parameters, clip_value: float, foreach=None) -> None:
     """Hold each gradient's elements between ``-clip_value`` and ``clip_value``, in place.
 
         parameters: an iterable of tensors, or one.

@@ -9,7 +9,7 @@ def _check_param_device(parameter, device):
     return here
 
 
-def parameters_to_vector(parameters):
+def parameters_to_vector(parameters) -> T.Tensor:
     """The parameters one behind the other, flattened, as one vector. A TypeError if they are on several devices.
 
     >>> nn.utils.parameters_to_vector(nn.Linear(3, 2).parameters()).shape
@@ -22,7 +22,7 @@ def parameters_to_vector(parameters):
     return T.cat(rows)
 
 
-def vector_to_parameters(vec, parameters):
+def vector_to_parameters(vec, parameters) -> None:
     """Set each parameter's data to its part of `vec`, a view of it. A TypeError if vec is no tensor.
 
     >>> layer = nn.Linear(2, 1)

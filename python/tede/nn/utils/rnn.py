@@ -121,7 +121,7 @@ def invert_permutation(permutation):
     return T.empty_like(permutation).scatter_(0, permutation, order)
 
 
-def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+def pack_padded_sequence(input, lengths, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
     """Leave the padding out of a batch of sequences: a `PackedSequence`, which recurrent layers read up to each one's
     length.
 
@@ -167,7 +167,8 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     return PackedSequence(data, T.tensor(batch_sizes, dtype=T.int64), sorted_indices, None)
 
 
-def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+def pad_packed_sequence(sequence, batch_first: bool = False, padding_value: float = 0.0,
+                        total_length=None) -> tuple[T.Tensor, T.Tensor]:
     """The reverse of `pack_padded_sequence`: (padded sequences, lengths).
 
         batch_first: (N, T, ...) instead of (T, N, ...).
@@ -203,7 +204,8 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     return padded, lengths
 
 
-def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+def pad_sequence(sequences, batch_first: bool = False, padding_value: float = 0.0,
+                 padding_side: str = "right") -> T.Tensor:
     """A batch of sequences of different lengths as one tensor: (T, N, ...), or (N, T, ...) if batch_first.
 
         sequences: a list of (length, ...), alike but in length.
@@ -238,7 +240,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     return T.stack(rows, 0 if batch_first else 1)
 
 
-def unpad_sequence(padded_sequences, lengths, batch_first=False):
+def unpad_sequence(padded_sequences, lengths, batch_first: bool = False) -> list[T.Tensor]:
     """The sequences of a padded batch, (T, N, ...) or (N, T, ...) if batch_first, as a list.
 
         lengths: (N).
@@ -250,7 +252,7 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     return [row[:int(length)] for row, length in zip(rows, lengths)]
 
 
-def pack_sequence(sequences, enforce_sorted=True):
+def pack_sequence(sequences, enforce_sorted: bool = True) -> PackedSequence:
     """Pack a list of sequences, (length, ...) each, as a `PackedSequence`.
 
         enforce_sorted: their lengths fall already (RuntimeError if not); False sorts, and remembers the order.
@@ -262,7 +264,7 @@ def pack_sequence(sequences, enforce_sorted=True):
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences):
+def unpack_sequence(packed_sequences) -> list[T.Tensor]:
     """The sequences of a packed one, as a list.
 
     >>> nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([tede.tensor([1, 2]), tede.tensor([3])]))

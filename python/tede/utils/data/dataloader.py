@@ -11,7 +11,7 @@ import time
 import warnings
 import weakref
 from multiprocessing import connection
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from tede import _C
@@ -21,7 +21,7 @@ from tede.accelerator import is_available
 from tede.utils.data._utils import collate, fetch, pipes, transport, worker
 from tede.utils.data._utils.pin_memory import pin_memory
 from tede.utils.data._utils.tasks import TaskQueue
-from tede.utils.data.dataset import IterableDataset, _T_co
+from tede.utils.data.dataset import Dataset, IterableDataset, _T_co
 from tede.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
@@ -104,9 +104,14 @@ class DataLoader(Generic[_T_co]):
     _iterator = None
     __initialized = False
 
-    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None,
-                 pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None,
-                 generator=None, *, prefetch_factor=None, persistent_workers=False, pin_memory_device="", in_order=True):
+    def __init__(self, dataset: Dataset[_T_co], batch_size: int | None = 1, shuffle: bool | None = None,
+                 sampler: Sampler[Any] | Iterable[Any] | None = None,
+                 batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None, num_workers: int = 0,
+                 collate_fn: Callable[[list[Any]], Any] | None = None, pin_memory: bool = False, drop_last: bool = False,
+                 timeout: float = 0, worker_init_fn: Callable[[int], None] | None = None,
+                 multiprocessing_context: Any = None, generator: _C.Generator | None = None, *,
+                 prefetch_factor: int | None = None, persistent_workers: bool = False, pin_memory_device: str = "",
+                 in_order: bool = True) -> None:
         _check(num_workers, timeout, prefetch_factor, persistent_workers)
         self.num_workers, self.timeout, self.worker_init_fn = num_workers, timeout, worker_init_fn
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
@@ -188,7 +193,7 @@ class DataLoader(Generic[_T_co]):
     def _get_iterator(self):
         return _MultiProcessingDataLoaderIter(self) if self.num_workers else _SingleProcessDataLoaderIter(self)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         if not (self.persistent_workers and self.num_workers):
             return self._get_iterator()
         if self._iterator is None:
@@ -197,7 +202,7 @@ class DataLoader(Generic[_T_co]):
             self._iterator._reset(self)
         return self._iterator
 
-    def __len__(self):
+    def __len__(self) -> int:
         if self._dataset_kind != _DatasetKind.Iterable:
             return len(self._index_sampler)
         n = self._IterableDataset_len_called = len(self.dataset)

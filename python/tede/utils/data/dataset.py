@@ -3,12 +3,14 @@ import bisect
 import itertools
 import math
 import warnings
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 from tede import _C
 
 __all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset", "random_split"]
 
+_T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 
 
@@ -25,10 +27,10 @@ class Dataset(Generic[_T_co]):
     [tensor([0, 1]), tensor([4])]
     """
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> _T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other):
+    def __add__(self, other: "Dataset[_T_co]") -> "ConcatDataset[_T_co]":
         return ConcatDataset([self, other])
 
 
@@ -45,14 +47,14 @@ class IterableDataset(Dataset[_T_co]):
     [0, 1, 2, 3]
     """
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[_T_co]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
     def __add__(self, other):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset[_T_co]):
+class TensorDataset(Dataset[tuple[_C.Tensor, ...]]):
     """Item i is the tuple of each tensor's i-th row; the tensors have equal first sizes (AssertionError).
 
     >>> data = tede.utils.data.TensorDataset(tede.arange(4.0), tede.tensor([0, 1, 0, 1]))
@@ -60,15 +62,15 @@ class TensorDataset(Dataset[_T_co]):
     ((tensor(1.), tensor(1)), 4)
     """
 
-    def __init__(self, *tensors):
+    def __init__(self, *tensors: _C.Tensor) -> None:
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
             raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> tuple[_C.Tensor, ...]:
         return tuple(tensor[index] for tensor in self.tensors)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.tensors[0].size(0)
 
 
@@ -90,7 +92,7 @@ class StackDataset(Dataset[_T_co]):
     {'image': 20, 'label': 1}
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
         if args and kwargs:
             raise ValueError("Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but "
                              "both types are given.")
@@ -112,7 +114,7 @@ class StackDataset(Dataset[_T_co]):
             return [dict(zip(self.datasets, row)) for row in zip(*columns)]
         return list(zip(*(_several(dataset, indices) for dataset in self.datasets)))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
 
@@ -128,7 +130,7 @@ class ConcatDataset(Dataset[_T_co]):
         """The sums of the first lengths, of the first two, and so on."""
         return list(itertools.accumulate(len(dataset) for dataset in sequence))
 
-    def __init__(self, datasets):
+    def __init__(self, datasets: Iterable[Dataset[_T_co]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
@@ -136,10 +138,10 @@ class ConcatDataset(Dataset[_T_co]):
             raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: int) -> _T_co:
         if idx < 0:
             if -idx > len(self):
                 raise ValueError("absolute value of index should not exceed dataset length")
@@ -183,7 +185,7 @@ class Subset(Dataset[_T_co]):
     [30, 10]
     """
 
-    def __init__(self, dataset, indices):
+    def __init__(self, dataset: Dataset[_T_co], indices: Sequence[Any]) -> None:
         self.dataset, self.indices = dataset, indices
         cls = type(self)
         if cls.__getitem__ is not Subset.__getitem__ and cls.__getitems__ is Subset.__getitems__:
@@ -208,7 +210,8 @@ class Subset(Dataset[_T_co]):
         return len(self.indices)
 
 
-def random_split(dataset, lengths, generator=_C.default_generator):
+def random_split(dataset: Dataset[_T], lengths: Sequence[int | float],
+                 generator: _C.Generator | None = _C.default_generator) -> list[Subset[_T]]:
     """Subsets of the given lengths, with items drawn by chance.
 
         lengths: numbers whose sum is the dataset's length (ValueError), or fractions whose sum is 1.

@@ -1,6 +1,7 @@
 """Samplers: the order in which a loader asks for items. Random ones draw exactly as PyTorch's do."""
 import itertools
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any, Generic, TypeVar
 
 from tede import _C
 
@@ -23,31 +24,31 @@ class Sampler(Generic[_T_co]):
     [3, 2, 1]
     """
 
-    def __init__(self, data_source=None):
+    def __init__(self, data_source: Any = None) -> None:
         pass
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[_T_co]:
         raise NotImplementedError
 
 
-class SequentialSampler(Sampler):
+class SequentialSampler(Sampler[int]):
     """0, 1, 2, ... up to the data's length.
 
     >>> list(tede.utils.data.SequentialSampler("abc"))
     [0, 1, 2]
     """
 
-    def __init__(self, data_source):
+    def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         return iter(range(len(self.data_source)))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.data_source)
 
 
-class RandomSampler(Sampler):
+class RandomSampler(Sampler[int]):
     """All numbers below the data's length in random order.
 
         replacement: draw each anew, so that a number may come again.
@@ -58,7 +59,8 @@ class RandomSampler(Sampler):
     [0, 1, 2]
     """
 
-    def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
+    def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
+                 generator: Any = None) -> None:
         self.data_source, self.replacement, self._num_samples, self.generator = data_source, replacement, num_samples, generator
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
@@ -70,7 +72,7 @@ class RandomSampler(Sampler):
         """How many numbers there are in a pass."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         n, generator = len(self.data_source), self.generator
         if generator is None:
             generator = _C.Generator()
@@ -84,29 +86,29 @@ class RandomSampler(Sampler):
                 yield from _randperm(n, generator=generator).tolist()
             yield from _randperm(n, generator=generator).tolist()[:self.num_samples % n]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples
 
 
-class SubsetRandomSampler(Sampler):
+class SubsetRandomSampler(Sampler[int]):
     """Given numbers, in random order.
 
     >>> sorted(tede.utils.data.SubsetRandomSampler([5, 7]))
     [5, 7]
     """
 
-    def __init__(self, indices, generator=None):
+    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
         self.indices, self.generator = indices, generator
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         for i in _randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[i]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.indices)
 
 
-class WeightedRandomSampler(Sampler):
+class WeightedRandomSampler(Sampler[int]):
     """Numbers drawn with probabilities that are `weights` divided by their sum: for classes of unequal size.
 
         weights: from 0, one for each number.
@@ -118,7 +120,8 @@ class WeightedRandomSampler(Sampler):
     [1, 1, 1]
     """
 
-    def __init__(self, weights, num_samples, replacement=True, generator=None):
+    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True,
+                 generator: Any = None) -> None:
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
@@ -128,34 +131,34 @@ class WeightedRandomSampler(Sampler):
             raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}")
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         yield from _multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples
 
 
-class BatchSampler(Sampler):
+class BatchSampler(Sampler[list[int]]):
     """Lists of `batch_size` of another sampler's keys; the last may be shorter unless `drop_last`.
 
     >>> list(tede.utils.data.BatchSampler(tede.utils.data.SequentialSampler(range(5)), 2, drop_last=False))
     [[0, 1], [2, 3], [4]]
     """
 
-    def __init__(self, sampler, batch_size, drop_last):
+    def __init__(self, sampler: Sampler[int] | Iterable[int], batch_size: int, drop_last: bool) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
             raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
         if not isinstance(drop_last, bool):
             raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[list[int]]:
         numbers = iter(self.sampler)
         while batch := list(itertools.islice(numbers, self.batch_size)):
             if self.drop_last and len(batch) < self.batch_size:
                 return
             yield batch
 
-    def __len__(self):
+    def __len__(self) -> int:
         n = len(self.sampler)
         return n // self.batch_size if self.drop_last else (n + self.batch_size - 1) // self.batch_size

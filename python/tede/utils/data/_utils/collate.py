@@ -7,6 +7,11 @@ import sys
 from tede import _C
 from tede._C import Tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable  # noqa: F401
+    from typing import Any  # noqa: F401
+
 default_collate_err_msg_format = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 np_str_obj_array_pattern = re.compile(r"[SaUO]")       # of NumPy's dtypes: text and objects
 _stack = _C._functions["stack"]
@@ -16,7 +21,7 @@ def _numpy():
     return sys.modules.get("numpy")
 
 
-def default_convert(data):
+def default_convert(data) -> "Any":
     """Arrays, also within containers, as tensors; everything else as it is. What a `DataLoader` does with
     batch_size=None.
 
@@ -130,7 +135,7 @@ def _complete():
                                        bytes: collate_str_fn})
 
 
-def default_collate(batch):
+def default_collate(batch) -> "Any":
     """A batch of a list of items: tensors and arrays are stacked along a new first dimension, numbers become a tensor,
     dicts, tuples and lists are entered, strings stay a list. RuntimeError if shapes differ: pad them, or write a
     collate_fn; TypeError for other types.

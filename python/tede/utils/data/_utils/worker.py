@@ -9,6 +9,11 @@ from tede import _C
 from tede._utils import ExceptionWrapper
 from tede.utils.data._utils import MP_STATUS_CHECK_INTERVAL, fetch, pipes, transport
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable  # noqa: F401
+    from typing import Any  # noqa: F401
+
 _worker_info = None
 
 
@@ -33,7 +38,7 @@ class _ResumeIteration:
     seed: int = None
 
 
-def get_worker_info():
+def get_worker_info() -> "Any":
     """In a worker of a `DataLoader`: an object with its `id`, `num_workers`, `seed` and `dataset`. In the main process
     None.
 
