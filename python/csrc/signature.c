@@ -320,6 +320,8 @@ static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *
 {
     int skip = o->receiver >= 0;
     Py_ssize_t n_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    PyObject *const *keywords = args + nargs;
+    bool has[TD_PY_ARGS] = {false};
     if (o->varargs >= 0 && nargs > skip) {
         PyObject *first = args[skip];
         int64_t n;
@@ -337,6 +339,7 @@ static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *
             if (!fine || PyErr_Occurred())
                 return NULL;
             nargs = skip;
+            has[o->varargs] = true;
         }
     }
     if (nargs > o->n_positional) {
@@ -350,7 +353,6 @@ static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *
         return PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", op->text, most,
                             most == 1 ? "" : "s", had, had == 1 ? "was" : "were");
     }
-    bool has[TD_PY_ARGS] = {false};
     for (Py_ssize_t i = 0; i < nargs; i++) {
         int index = o->positional[i];
         has[index] = true;
@@ -361,7 +363,7 @@ static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *
     }
     PyObject *unexpected = NULL, *twice = NULL;
     for (Py_ssize_t k = 0; k < n_keywords; k++) {
-        PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
+        PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = keywords[k];
         if (PyUnicode_CompareWithASCIIString(name, "out") == 0 && o->plain_out < 0) {
             if (!has_out(op, o) && !unexpected)
                 unexpected = name;

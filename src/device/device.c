@@ -45,7 +45,9 @@ static int load_now(td_device device)
     if (status < 0)
         snprintf(why, sizeof why, " (%s)", td_error_message());
     switch (device.type) {
-    case TD_CUDA: return td_error(TD_E_ASSERTION, "Torch not compiled with CUDA enabled%s", why);
+    case TD_CUDA:
+        return td_error(TD_E_ASSERTION, "Torch not compiled with CUDA enabled%s. The same program runs on the CPU: choose the device by "
+                        "'cuda' if torch.cuda.is_available() else 'cpu'", why);
     case TD_XPU: return td_error(TD_E_ASSERTION, "Torch not compiled with XPU enabled");
     case TD_MPS: return td_error(TD_E_RUNTIME, "PyTorch is not linked with support for mps devices");
     default: return td_error(TD_E_RUNTIME, "no memory of device %s: its library isn't loaded", td_device_str(device, name));

@@ -89,7 +89,7 @@ class LRScheduler(Constructor):
     Call `step` after the optimizer's, or the first rate is skipped (a warning says so).
 
     >>> class Halving(tede.optim.lr_scheduler.LRScheduler):
-    ...     def get_lr(self) -> list[Any]:
+    ...     def get_lr(self):
     ...         return [rate * 0.5 ** self.last_epoch for rate in self.base_lrs]
     >>> optimizer = tede.optim.SGD([nn.Parameter(tede.zeros(1))], lr=1.0)
     >>> schedule = Halving(optimizer)

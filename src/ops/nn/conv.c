@@ -80,12 +80,12 @@ static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, co
     if (td_is_complex(input) && input->dtype != weight->dtype)
         return td_error(TD_E_RUNTIME, "Input type (CPU%sType) and weight type (torch.%sTensor) should be the same",
                         td_dtype_title((td_dtype)input->dtype), td_dtype_title((td_dtype)weight->dtype));
-    if (input->dtype != weight->dtype)
-        return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)input->dtype),
-                        td_dtype_title((td_dtype)weight->dtype));
     if (bias != TD_NONE && bias->dtype != input->dtype)
         return td_error(TD_E_RUNTIME, "Input type (%s) and bias type (%s) should be the same", td_cpp_name(input->dtype),
                         td_cpp_name(bias->dtype));
+    if (input->dtype != weight->dtype)
+        return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)input->dtype),
+                        td_dtype_title((td_dtype)weight->dtype));
     for (int i = 0; i < g->dims; i++)
         if (!weight->sizes[i + 2])
             return td_error(TD_E_RUNTIME, "convolution: a kernel needs at least one element in each dimension, but weight is of size %s", SHAPE(weight, a));

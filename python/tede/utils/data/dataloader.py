@@ -6,11 +6,12 @@ dies breaks nobody else's, and the wait for an answer is a wait for the pipes an
 """
 import multiprocessing
 import os
+import pickle
 import signal
 import time
 import warnings
 import weakref
-from multiprocessing import connection
+from multiprocessing import connection, reduction
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -304,6 +305,24 @@ def _end_workers(owner, workers, queues, pipes, prefix):
         transport.remove_leftovers(prefix)
 
 
+def _hint(context, loader):
+    """What to do where a worker's job doesn't pickle."""
+    parts = {"dataset": loader.dataset, "collate_fn": loader.collate_fn, "worker_init_fn": loader.worker_init_fn,
+             "sampler's generator": loader.generator}
+    found = [name for name, part in parts.items() if not _pickles(part)]
+    return (f"DataLoader: workers start by {context.get_start_method()!r}, so they get the dataset and functions as pickles"
+            + (f", and the {' and the '.join(found)} can't be pickled" if found else "") + ". Define classes and functions at the top of a "
+            "module, not as lambdas or within functions; or set num_workers=0, or multiprocessing_context='fork'.")
+
+
+def _pickles(part):
+    try:
+        reduction.ForkingPickler.dumps(part)
+    except Exception:
+        return False
+    return True
+
+
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader):
         super().__init__(loader)
@@ -325,7 +344,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             queue = TaskQueue(context)
             receiver, sender = context.Pipe(duplex=False)
             process = context.Process(target=worker._worker_loop, args=(job, i, queue.receiver, sender), daemon=True)
-            process.start()
+            try:
+                process.start()
+            except (AttributeError, TypeError, pickle.PicklingError) as error:
+                error.add_note(_hint(context, loader))
+                raise
             queue.receiver.close()
             sender.close()
             self._workers.append(process)
