@@ -83,23 +83,35 @@ def operator(thing, method):
     return "\n".join(out)
 
 
+ARGUMENT = re.compile(r"    ([\w*, ]+(?: \([^)]*\))?): ")
+
+
 def prose(doc):
-    """A docstring as Markdown: schemas and signatures in front as code, ``x`` as `x`, indented blocks as code."""
+    """A docstring as Markdown: schemas and signatures in front as code, ``x`` as `x`, examples and indented blocks as code, but
+    indented "name: what it is" as a list, and what stands indented under "Title:" as a part of that title."""
     lines = doc.split("\n")
     head = []
     while lines and re.match(r"[\w.]+\(.*\)( -> .*)?$", lines[0]):
         head.append(lines.pop(0))
     out = ["```python", *head, "```"] if head else []
-    code = False
-    for line in lines:
-        inside = line.startswith("    ") if not code else line.startswith("    ") or not line.strip()
-        if inside != code and (inside is False or out and not (out and out[-1].strip())):
-            out.append("```python" if inside else "```")
-            code = inside
-        out.append(line[4:] if code else line)
-    if code:
-        out.append("```")
-    return re.sub(r"(?<!`)``(?!`)", "`", "\n".join(out))
+    for block in re.split(r"\n\s*\n", "\n".join(lines)):
+        block = block.strip("\n")
+        title = re.match(r"([A-Z]\w+):\n(?=    )", block)
+        if title:
+            out += [f"**{title[1]}**", ""]
+            block = block[title.end():]
+            if title[1] not in ("Arguments", "Overloads", "Example"):
+                block = inspect.cleandoc(block)
+        if block.lstrip().startswith(">>>"):
+            out += ["```pycon", inspect.cleandoc(block), "```"]
+        elif ARGUMENT.match(block):
+            out += [ARGUMENT.sub(r"- **`\1`**: ", line) if line[4:5] != " " else line[4:] for line in block.split("\n")]
+        elif block.startswith("    "):
+            out += ["```python", "\n".join(line[4:] for line in block.split("\n")), "```"]
+        else:
+            out.append(block)
+        out.append("")
+    return re.sub(r"(?<!`)``(?!`)", "`", "\n".join(out).rstrip("\n"))
 
 
 def examples():

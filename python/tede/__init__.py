@@ -176,73 +176,136 @@ _LEGACY = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "f
 
 
 def is_tensor(obj):
-    """Whether `obj` is a Tensor."""
+    """Whether `obj` is a Tensor; ``isinstance(obj, tede.Tensor)`` says the same.
+
+    >>> tede.is_tensor([1])
+    False
+    """
     return isinstance(obj, Tensor)
 
 
 def is_storage(obj):
-    """Whether `obj` is a storage."""
+    """Whether `obj` is a storage.
+
+    >>> tede.is_storage(tede.ones(1).untyped_storage())
+    True
+    """
     return isinstance(obj, _C.StorageBase) or hasattr(obj, "_untyped_storage")
 
 
 @_overridable
 def is_floating_point(input):
-    """Whether the dtype is one of the floating point ones."""
+    """Whether the tensor's dtype is a floating point one; complex ones aren't.
+
+    >>> tede.is_floating_point(tede.ones(1))
+    True
+    """
     return input.is_floating_point()
 
 
 @_overridable
 def is_complex(input):
-    """Whether the dtype is complex."""
+    """Whether the tensor's dtype is complex.
+
+    >>> tede.is_complex(tede.tensor(1j))
+    True
+    """
     return input.is_complex()
 
 
 @_overridable
 def is_conj(input):
+    """Whether the tensor is conjugated when it is read, as `x.conj()` is.
+
+    >>> tede.is_conj(tede.tensor([1j]).conj())
+    True
+    """
     return input.is_conj()
 
 
 @_overridable
 def is_neg(input):
+    """Whether the tensor is negated when it is read, as the imaginary part of a conjugate is.
+
+    >>> tede.is_neg(tede.tensor([1j]).conj().imag)
+    True
+    """
     return input.is_neg()
 
 
 @_overridable
 def is_inference(input):
+    """Whether the tensor was made in `inference_mode`.
+
+    >>> tede.is_inference(tede.ones(1))
+    False
+    """
     return input.is_inference()
 
 
 @_overridable
 def is_signed(input):
+    """Whether the tensor's dtype has negative numbers.
+
+    >>> tede.is_signed(tede.tensor([1], dtype=tede.uint8))
+    False
+    """
     return input.is_signed()
 
 
 @_overridable
 def is_same_size(input, other):
+    """Whether two tensors have one shape.
+
+    >>> tede.is_same_size(tede.ones(2), tede.zeros(2))
+    True
+    """
     return input.is_same_size(other)
 
 
 def is_distributed(input):
+    """False: no tensor is spread over processes by itself; DTensors are a class.
+
+    >>> tede.is_distributed(tede.ones(1))
+    False
+    """
     return False
 
 
 @_overridable
 def isreal(input):
-    """Where the imaginary part is zero."""
+    """Where the imaginary part is zero; True for dtypes without one.
+
+    >>> tede.isreal(tede.tensor([1 + 0j, 1j]))
+    tensor([ True, False])
+    """
     return input.isreal()
 
 
 def detach_(input):
+    """``input.detach_()``: the tensor, cut from what it was computed from, in place.
+
+    >>> tede.detach_(tede.ones(2)).requires_grad
+    False
+    """
     return input.detach_()
 
 
 @_overridable
 def get_device(input):
+    """The number of the tensor's device, -1 on the CPU.
+
+    >>> tede.get_device(tede.ones(1))
+    -1
+    """
     return input.get_device()
 
 
 def set_default_tensor_type(t):
-    """Choose the default dtype by a type's name or class, "torch.DoubleTensor" say."""
+    """Choose the default dtype by a type's name or class; prefer `set_default_dtype`.
+
+    >>> tede.set_default_tensor_type("torch.FloatTensor")
+    """
     import warnings
     warnings.warn("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
                   "torch.set_default_device() as alternatives.", stacklevel=2)
@@ -258,17 +321,30 @@ def set_default_tensor_type(t):
 
 
 def set_flush_denormal(mode):
+    """Whether numbers too small for a normal exponent are computed as zero; gives whether the processor can do that.
+
+    >>> tede.set_flush_denormal(False)
+    False
+    """
     return False
 
 
 @_overridable
 def numel(input):
-    """The number of elements."""
+    """The number of elements.
+
+    >>> tede.numel(tede.ones(2, 3))
+    6
+    """
     return input.numel()
 
 
 def typename(obj):
-    """"torch.FloatTensor" for a tensor, the name of a class or function, else that of the object's class."""
+    """"torch.FloatTensor" for a tensor, the name of a class or function, else that of the object's class.
+
+    >>> tede.typename([])
+    'list'
+    """
     if isinstance(obj, Tensor):
         return obj.type()
     module = getattr(obj, "__module__", None)
@@ -280,8 +356,15 @@ _deterministic = [False, False]
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Fill uninitialized memory (see utils.deterministic), and let cuDNN choose only what gives the same results each time. tede's own algorithms are what
-    they are without: no result depends on the threads."""
+    """Fill uninitialized memory (see utils.deterministic), and let cuDNN choose only what gives the same results each
+    time. Results on the CPU are the same in any case.
+
+        mode: whether.
+        warn_only: warn where PyTorch would raise; there is nothing of the kind here.
+
+    >>> tede.use_deterministic_algorithms(True)
+    >>> tede.use_deterministic_algorithms(False)
+    """
     for name, value in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
         if value is not True and value is not False:
             raise TypeError(f"_set_deterministic_algorithms(): argument {name} must be bool, not {type(value).__name__}")
@@ -290,19 +373,37 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 
 
 def are_deterministic_algorithms_enabled():
+    """Whether `use_deterministic_algorithms` is on.
+
+    >>> tede.are_deterministic_algorithms_enabled()
+    False
+    """
     return _deterministic[0]
 
 
 def is_deterministic_algorithms_warn_only_enabled():
+    """Whether `use_deterministic_algorithms` only warns.
+
+    >>> tede.is_deterministic_algorithms_warn_only_enabled()
+    False
+    """
     return _deterministic[1]
 
 
 def get_deterministic_debug_mode():
-    """0, 1 or 2: off, warnings, errors."""
+    """0, 1 or 2: deterministic algorithms off, with warnings, with errors.
+
+    >>> tede.get_deterministic_debug_mode()
+    0
+    """
     return 0 if not _deterministic[0] else 1 if _deterministic[1] else 2
 
 
 def set_deterministic_debug_mode(debug_mode):
+    """0 or "default", 1 or "warn", 2 or "error": deterministic algorithms off, with warnings, with errors.
+
+    >>> tede.set_deterministic_debug_mode("default")
+    """
     if not isinstance(debug_mode, (str, _int)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     level = {"default": 0, "warn": 1, "error": 2}.get(debug_mode, debug_mode)
@@ -315,18 +416,32 @@ def set_deterministic_debug_mode(debug_mode):
 
 
 def set_warn_always(b):
-    """Whether warnings given once per process are given each time."""
+    """Whether warnings given once per process are given each time.
+
+    >>> tede.set_warn_always(False)
+    """
     if b is not True and b is not False:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     _C._set_warn_always(b)
 
 
 def is_warn_always_enabled():
+    """Whether warnings given once per process are given each time.
+
+    >>> tede.is_warn_always_enabled()
+    False
+    """
     return _C._warns_always()
 
 
 def get_device_module(device=None):
-    """The module of a device's kind: tede.cpu, tede.cuda, ..."""
+    """The module of a device's kind: tede.cpu, tede.cuda, ...
+
+        device: a device or its name; None is the accelerator there is, else the CPU.
+
+    >>> tede.get_device_module("cpu").__name__
+    'tede.cpu'
+    """
     if device is None:
         kind = str(__getattr__("accelerator").current_accelerator() or "cpu")
     else:
@@ -339,35 +454,71 @@ def get_device_module(device=None):
 
 
 def compiled_with_cxx11_abi():
+    """True: PyTorch's question about its C++ library, of which there is none here.
+
+    >>> tede.compiled_with_cxx11_abi()
+    True
+    """
     return True
 
 
 def is_vulkan_available():
+    """False: there is no such device here.
+
+    >>> tede.is_vulkan_available()
+    False
+    """
     return False
 
 
 def is_autocast_cpu_enabled():
+    """Whether `autocast` is on, on the CPU.
+
+    >>> tede.is_autocast_cpu_enabled()
+    False
+    """
     return __getattr__("amp").is_autocast_enabled("cpu")
 
 
 def get_autocast_cpu_dtype():
+    """The dtype of `autocast` on the CPU.
+
+    >>> tede.get_autocast_cpu_dtype()
+    tede.bfloat16
+    """
     return __getattr__("amp").get_autocast_dtype("cpu")
 
 
 def get_autocast_gpu_dtype():
+    """The dtype of `autocast` on CUDA.
+
+    >>> tede.get_autocast_gpu_dtype()
+    tede.float16
+    """
     return __getattr__("amp").get_autocast_dtype("cuda")
 
 
 def init_num_threads():
-    """Nothing to do: there are threads when they are needed."""
+    """Nothing to do: there are threads when they are needed.
+
+    >>> tede.init_num_threads()
+    """
 
 
 def get_num_interop_threads():
+    """How many threads operators run on beside each other; kept for PyTorch's name: there is one pool of threads.
+
+    >>> tede.get_num_interop_threads() >= 1
+    True
+    """
     return 1
 
 
 def set_num_interop_threads(n):
-    """Accepted for compatibility: there is one pool of threads."""
+    """Kept for PyTorch's name: there is one pool of threads.
+
+    >>> tede.set_num_interop_threads(2)
+    """
     if not isinstance(n, _int) or n is True or n is False:
         raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(n).__name__}")
     if n >= 2**63:

@@ -40,8 +40,17 @@ def _flat(function, tree):
 
 
 def cond(pred, true_fn, false_fn, operands=()):
-    """``true_fn(*operands)`` if pred, else ``false_fn(*operands)``: one of them runs. Within vmap, where each member has a pred of its own,
-    both run, and a member gets its part of one of them."""
+    """``true_fn(*operands)`` if pred, else ``false_fn(*operands)``: one of them runs, and a graph that is recorded has
+    both. Within `vmap`, where each member has a predicate, both run.
+
+        pred: a bool, or a tensor of one.
+        operands: a tuple of tensors.
+
+    Both must give tensors of the same shapes and dtypes.
+
+    >>> tede.cond(tede.tensor(True), lambda x: x + 1, lambda x: x - 1, (tede.tensor(1),))
+    tensor(2)
+    """
     if not isinstance(pred, (bool, tede.Tensor, SymBool)):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
     if isinstance(pred, tede.Tensor) and pred.numel() != 1:
@@ -122,7 +131,14 @@ def noted_cond(recorder, pred, graphs, inputs):
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
-    """``body_fn(*values)`` gives the next values as long as ``cond_fn(*values)`` says so."""
+    """``body_fn(*values)`` gives the next values as long as ``cond_fn(*values)`` says so; a graph that is recorded has
+    the loop.
+
+        carried_inputs: the first values, a tuple of tensors.
+
+    >>> tede.while_loop(lambda i: i < 5, lambda i: (i + 2,), (tede.tensor(0),))
+    (tensor(6),)
+    """
     if not callable(cond_fn) or not callable(body_fn):
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")
     values = tuple(carried_inputs)

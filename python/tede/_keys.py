@@ -16,10 +16,20 @@ _NAMES = ("Undefined Dense BackendSelect Python Fake FuncTorchDynamicLayerBackMo
           "AutogradPrivateUse1 Autograd CompositeImplicitAutograd CompositeExplicitAutograd "
           "CompositeExplicitAutogradNonFunctional CompositeImplicitAutogradNestedTensor")
 DispatchKey = IntEnum("DispatchKey", _NAMES, start=0, module=__name__)
+DispatchKey.__doc__ = """\
+The kinds of handling that a call may need: a backend's kernels, autograd, Python, ...
+
+>>> tede._C.DispatchKey.CPU.name
+'CPU'
+"""
 
 
 class DispatchKeySet:
-    """A set of dispatch keys."""
+    """A set of dispatch keys.
+
+    >>> tede._C.DispatchKeySet(tede._C.DispatchKey.CPU).has(tede._C.DispatchKey.CPU)
+    True
+    """
 
     def __init__(self, key=()):
         self._keys = frozenset([key] if isinstance(key, DispatchKey) else key)
@@ -43,12 +53,15 @@ class DispatchKeySet:
         return f"DispatchKeySet({', '.join(key.name for key in sorted(self._keys))})"
 
     def add(self, key):
+        """The set with a key more."""
         return DispatchKeySet(self._keys | {key})
 
     def remove(self, key):
+        """The set without a key."""
         return DispatchKeySet(self._keys - {key})
 
     def has(self, key):
+        """Whether a key is in it."""
         return key in self._keys
 
 

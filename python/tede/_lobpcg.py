@@ -183,8 +183,24 @@ def _solve(A, k, B, X, n, iK, niter, tol, largest, method, tracker, ortho_iparam
 
 def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
            ortho_iparams=None, ortho_fparams=None, ortho_bparams=None):
-    """The k largest (or smallest) eigenvalues of A x = e B x and their vectors; A and B symmetric, dense or sparse, A dense and B
-    absent where gradients are asked for."""
+    """The k largest (or smallest) eigenvalues of ``A x = e B x`` and their vectors (Knyazev, 2001, "Toward the Optimal
+    Preconditioned Eigensolver"); A and B symmetric, dense or sparse, A dense and positive definite for gradients.
+
+        A: (..., m, m), m at least 3 * k.
+        k: how many; 1.
+        B: as A, positive definite; None is the identity.
+        X: (..., m, n), where to begin; else random.
+        n: columns of X.
+        iK: a preconditioner, (..., m, m).
+        niter, tol: steps at most, and when to end.
+        largest: True, or the smallest.
+        method: "ortho" or "basic".
+        tracker: a function that sees each step.
+
+    >>> values, vectors = tede.lobpcg(tede.diag(tede.arange(1.0, 7.0)), k=1)
+    >>> values.round(decimals=3)
+    tensor([6.])
+    """
     options = dict(k=k, X=X, n=n, iK=iK, niter=niter, tol=tol, largest=largest, method=method, tracker=tracker,
                    ortho_iparams=ortho_iparams, ortho_fparams=ortho_fparams, ortho_bparams=ortho_bparams)
     if (found := _overridden(lobpcg, (A, B, X, iK), A, B=B, **options)):

@@ -5,7 +5,15 @@ from tede.functional import _overridden
 
 
 def lu(A, pivot=True, get_infos=False, out=None):
-    """The LU factors in one matrix and the rows exchanged; with `get_infos` also where factors are singular."""
+    """(LU factors in one matrix, pivots), with `get_infos` also where factors are singular. Prefer `linalg.lu_factor`.
+
+        pivot: exchange rows; False only on CUDA (RuntimeError).
+        out: a tuple of tensors for the results.
+
+    >>> factors, pivots = tede.lu(tede.eye(2))
+    >>> pivots
+    tensor([1, 2], dtype=torch.int32)
+    """
     if (found := _overridden(lu, (A,), A, pivot=pivot, get_infos=get_infos, out=out)):
         return found[0]
     warn_once("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a "
@@ -39,7 +47,16 @@ def _basis(A, q, niter):
 
 
 def svd_lowrank(A, q=6, niter=2, M=None):
-    """The q largest singular values and their vectors, nearly, of A or of A - M."""
+    """(U, S, V) of the q largest singular values and their vectors, nearly, of A, or of A - M (Halko, Martinsson and
+    Tropp, 2009, "Finding structure with randomness").
+
+        q: how many, a few more than are wanted.
+        niter: steps of the power method.
+
+    >>> u, s, v = tede.svd_lowrank(tede.randn(10, 4), q=2)
+    >>> s.shape
+    tede.Size([2])
+    """
     if (found := _overridden(svd_lowrank, (A, M), A, q=q, niter=niter, M=M)):
         return found[0]
     if M is not None:
@@ -53,7 +70,16 @@ def svd_lowrank(A, q=6, niter=2, M=None):
 
 
 def pca_lowrank(A, q=None, center=True, niter=2):
-    """Principal components, nearly: svd_lowrank of the columns less their means."""
+    """(U, S, V) of the principal components, nearly: `svd_lowrank` of the columns less their means.
+
+        q: how many; else 6, or as many as there are.
+        center: subtract the means.
+        niter: steps of the power method.
+
+    >>> u, s, v = tede.pca_lowrank(tede.randn(10, 4), q=2)
+    >>> u.shape, s.shape, v.shape
+    (tede.Size([10, 2]), tede.Size([2]), tede.Size([4, 2]))
+    """
     if (found := _overridden(pca_lowrank, (A,), A, q=q, center=center, niter=niter)):
         return found[0]
     m, n = A.shape[-2:]

@@ -64,8 +64,13 @@ class _Mode:
 
 
 class promotion(_Mode):
-    """Within it operands of different dtypes are promoted by ``rules``: "pytorch", or "array_api", the array API standard's,
-    which refuses to mix kinds of numbers. For this thread; also a decorator."""
+    """Within it operands of different dtypes are promoted by ``rules``: "pytorch", or "array_api", the array API
+    standard's, by which mixtures of kinds are an error. For this thread; also a decorator.
+
+    >>> with tede.promotion("array_api"):
+    ...     (tede.ones(1, dtype=tede.float32) + tede.ones(1, dtype=tede.float64)).dtype
+    tede.float64
+    """
 
     def __init__(self, rules):
         if rules not in ("pytorch", "array_api"):
@@ -73,6 +78,7 @@ class promotion(_Mode):
         self.rules, self.before = rules, []
 
     def clone(self):
+        """A new one with the same rules."""
         return type(self)(self.rules)
 
     def __enter__(self):
@@ -83,7 +89,11 @@ class promotion(_Mode):
 
 
 def set_promotion(rules):
-    """Promote operands of different dtypes by ``rules``, "pytorch" or "array_api", on this thread from now on."""
+    """Promote operands of different dtypes by ``rules``, "pytorch" or "array_api" (the array API standard's, which
+    refuses mixtures of kinds), on this thread from now on.
+
+    >>> tede.set_promotion("pytorch")
+    """
     _set_promotion(rules)
 
 
@@ -223,8 +233,15 @@ class inference_mode(_Mode):
 
 
 class batch_invariant(_Mode):
-    """Within it what products, reductions, norms and attention give for a row doesn't depend, to the last bit, on the batch that
-    the row is in. Otherwise the fastest kernel for each batch is taken, and sums may be rounded in another order. For all threads."""
+    """Within it what products, reductions, norms and attention give for a row doesn't depend, to the last bit, on the
+    batch that the row is in. Otherwise the fastest kernel for each batch is taken, and sums may be rounded in another
+    order. For all threads; also a decorator. PyTorch has nothing of the kind.
+
+    >>> x, w = tede.randn(5, 8), tede.randn(8, 3)
+    >>> with tede.batch_invariant():
+    ...     (x @ w)[:1].equal(x[:1] @ w)
+    True
+    """
 
     def __new__(cls, function=None):
         return object.__new__(cls) if function is None else _wrap(function, cls)

@@ -12,7 +12,16 @@ class _ParameterMeta(_C._TensorMeta):
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A tensor that a module learns: assigned to one, it is found by parameters()."""
+    """A tensor that a module learns: assigned to one, it is found by `parameters()`.
+
+        data: the tensor; None is an empty one. Memory is shared with it.
+        requires_grad: whether gradients are computed for it.
+
+    >>> layer = nn.Module()
+    >>> layer.weight = nn.Parameter(tede.zeros(2))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['weight']
+    """
 
     __torch_function__ = _C._disabled_torch_function_impl
 

@@ -340,7 +340,19 @@ def _set_always_warn_typed_storage_removal(always_warn):
 
 
 class TypedStorage:
-    """An UntypedStorage and a dtype: what tensors were made of, and what checkpoints still name."""
+    """An `UntypedStorage` and a dtype: what tensors were made of, and what checkpoints still name. It warns: use
+    `x.untyped_storage()`.
+
+        args: a size, or numbers.
+        wrap_storage: an UntypedStorage to look at instead.
+        dtype, device: of the elements.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     tede.tensor([1.0, 2.0]).storage().tolist()
+    [1.0, 2.0]
+    """
     __module__ = "tede.storage"
     is_sparse = False
 
@@ -394,10 +406,12 @@ class TypedStorage:
 
     @property
     def device(self):
+        """Where the bytes are."""
         return self._untyped_storage.device
 
     @property
     def filename(self):
+        """The file that is mapped, or None."""
         return self._untyped_storage.filename
 
     @property
@@ -412,24 +426,30 @@ class TypedStorage:
         return TypedStorage(wrap_storage=storage, dtype=self.dtype, _internal=True)
 
     def untyped(self):
+        """The bytes, without the dtype."""
         return self._untyped_storage
 
     def nbytes(self):
+        """How many bytes."""
         return self._untyped_storage.nbytes()
 
     def size(self):
+        """How many elements."""
         return self._untyped_storage.nbytes() // self.dtype.itemsize
 
     def __len__(self):
         return self._size()
 
     def element_size(self):
+        """The bytes of an element."""
         return self.dtype.itemsize
 
     def data_ptr(self):
+        """The address of the first byte."""
         return self._untyped_storage.data_ptr()
 
     def get_device(self):
+        """The number of the device, -1 on the CPU."""
         return self._untyped_storage.get_device()
 
     def _index(self, i):
@@ -480,14 +500,17 @@ class TypedStorage:
         return object.__sizeof__(self) + self._nbytes()
 
     def clone(self):
+        """A copy."""
         return self._wrap(self._untyped_storage.clone())
 
     def tolist(self):
+        """The elements as a list of numbers."""
         if self._untyped_storage.device.type == "meta":
             raise NotImplementedError("Not available for 'meta' device type")
         return self._tensor().tolist()
 
     def copy_(self, source, non_blocking=None):
+        """Copy another storage's elements here."""
         if isinstance(source, TypedStorage):
             if source._size() != self._size():
                 raise RuntimeError(f"size does not match, self was {self._nbytes()} bytes but src was {source._nbytes()} bytes")
@@ -497,19 +520,24 @@ class TypedStorage:
         return self
 
     def fill_(self, value):
+        """Set all elements to a number."""
         self._setitem(slice(0, self._size()), value)
         return self
 
     def resizable(self):
+        """Whether `resize_` is possible."""
         return self._untyped_storage.resizable()
 
     def resize_(self, size):
+        """Change how many elements there are, in place."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
     def is_shared(self):
+        """Whether other processes may map the memory."""
         return self._untyped_storage.is_shared()
 
     def share_memory_(self):
+        """Move the bytes to memory that other processes may map."""
         self._untyped_storage.share_memory_()
         return self
 
@@ -524,18 +552,23 @@ class TypedStorage:
         return self._untyped_storage._write_file(*args)
 
     def is_pinned(self, device=None):
+        """Whether the memory is page-locked."""
         return False
 
     def pin_memory(self, device=None):
+        """A copy in page-locked memory."""
         return self._wrap(self._untyped_storage.pin_memory(device))
 
     def cpu(self):
+        """The same on the CPU."""
         return self._wrap(self._untyped_storage.cpu())
 
     def cuda(self, device=None, non_blocking=False):
+        """The same on a CUDA device."""
         return self._wrap(self._untyped_storage.cuda(device))
 
     def to(self, *, device, non_blocking=False):
+        """The same on a device."""
         return self._wrap(self._untyped_storage.to(device=device))
 
     def type(self, dtype=None, non_blocking=False):
@@ -550,6 +583,7 @@ class TypedStorage:
         return TypedStorage(wrap_storage=self._tensor().to(dtype).untyped_storage(), dtype=dtype, _internal=True)
 
     def pickle_storage_type(self):
+        """The name under which checkpoints have it: "FloatStorage", ..."""
         try:
             return TITLES[short(self.dtype)] + "Storage"
         except KeyError:
@@ -605,8 +639,8 @@ def _deprecated(name):
     setattr(TypedStorage, name, warning)
 
 
-TypedStorage.is_cuda = property(lambda self: self._untyped_storage.device.type == "cuda")
-TypedStorage.is_hpu = property(lambda self: self._untyped_storage.device.type == "hpu")
+TypedStorage.is_cuda = property(lambda self: self._untyped_storage.device.type == "cuda", doc="Whether it is on a CUDA device.")
+TypedStorage.is_hpu = property(lambda self: self._untyped_storage.device.type == "hpu", doc="False: there is no such device here.")
 for _name in ("fill_", "is_cuda", "is_hpu", "untyped", "__len__", "__setitem__", "__getitem__", "copy_", "nbytes", "cuda", "to",
               "element_size", "get_device", "__repr__", "__iter__", "__copy__", "__deepcopy__", "__sizeof__", "clone", "tolist", "cpu",
               "share_memory_", "device", "size", "pickle_storage_type", "data_ptr", "resizable", "resize_", "is_shared", *_CASTS):

@@ -6,7 +6,11 @@ from tede import _C
 
 
 class Tag(enum.Enum):
-    """What is known of an operator, or said of it by `library.define(..., tags=)`."""
+    """What is known of an operator, or said of it by `library.define(..., tags=)`.
+
+    >>> tede.Tag.pointwise in tede.ops.aten.sin.default.tags
+    True
+    """
 
     core = 0
     cudagraph_unsafe = 1

@@ -257,7 +257,13 @@ class _Legacy(type):
 
 def legacy_type(name):
     dtype = {title: dtype for dtype, title in TITLES.items()}[name.removesuffix("Tensor")]
-    return _Legacy(name, (), {"dtype": getattr(_C, dtype), "__module__": "tede"})
+    return _Legacy(name, (), {"dtype": getattr(_C, dtype), "__module__": "tede", "__doc__": f"""\
+Makes tensors of {dtype}, of sizes (with whatever the memory holds) or of data: an older form of `tede.empty` and `tede.tensor`. isinstance
+goes by the dtype.
+
+>>> tede.{name}([1, 0]).dtype
+tede.{dtype}
+"""})
 
 
 # ---- copies and pickles --------------------------------------------------------------------------------------------
@@ -806,7 +812,11 @@ def __idiv__(self, other):
 
 @overridable
 def result_type(tensor1, tensor2):
-    """The dtype of a result of both: numbers count less than tensors, 0-dim tensors less than others."""
+    """The dtype of a result of both: numbers count less than tensors, 0-dim tensors less than others.
+
+    >>> tede.result_type(tede.tensor([1], dtype=tede.int32), 1.5)
+    tede.float32
+    """
     a, b = tensor1, tensor2
     if _C.get_promotion() != "pytorch":
         a, b = (x.detach().to("meta") if isinstance(x, Tensor) else x for x in (a, b))

@@ -61,10 +61,19 @@ def _enabled(device_type):
 
 
 def is_autocast_enabled(device_type="cuda"):
+    """Whether `autocast` is on, on a kind of device.
+
+    >>> tede.is_autocast_enabled("cpu")
+    False
+    """
     return _enabled(device_type)
 
 
 def set_autocast_enabled(device_type, enabled=None):
+    """Switch `autocast` on or off on a kind of device; prefer the context.
+
+    >>> tede.set_autocast_enabled("cpu", False)
+    """
     if enabled is None:
         device_type, enabled = "cuda", device_type
     if _is_there(device_type):
@@ -74,6 +83,11 @@ def set_autocast_enabled(device_type, enabled=None):
 
 
 def get_autocast_dtype(device_type):
+    """The dtype of `autocast` on a kind of device.
+
+    >>> tede.get_autocast_dtype("cpu")
+    tede.bfloat16
+    """
     if _is_there(device_type):
         if (dtype := _C._autocast_dtype(device_type)) is not None:
             return dtype
@@ -84,25 +98,50 @@ def get_autocast_dtype(device_type):
 
 
 def set_autocast_dtype(device_type, dtype):
+    """Set the dtype of `autocast` on a kind of device.
+
+    >>> tede.set_autocast_dtype("cpu", tede.bfloat16)
+    """
     setattr(_state, device_type + "_dtype", dtype)
     if _is_there(device_type):
         _apply(device_type, _enabled(device_type), dtype)
 
 
 def is_autocast_cache_enabled():
+    """Whether `autocast` keeps the parameters that it has cast, for the length of its block.
+
+    >>> tede.is_autocast_cache_enabled()
+    True
+    """
     return getattr(_state, "cache", True)
 
 
 def set_autocast_cache_enabled(enabled):
+    """Whether `autocast` keeps the parameters that it has cast.
+
+    >>> tede.set_autocast_cache_enabled(True)
+    """
     _state.cache = enabled
     _apply("cpu", _enabled("cpu"), get_autocast_dtype("cpu"))
 
 
 def autocast_increment_nesting():
+    """Enter a level of autocast: gives how many there are.
+
+    >>> tede.autocast_increment_nesting()
+    1
+    >>> _ = tede.autocast_decrement_nesting()
+    """
     return _C._autocast_deeper(1)
 
 
 def autocast_decrement_nesting():
+    """Leave a level of autocast: gives how many are left. Of use to those who write their own context.
+
+    >>> _ = tede.autocast_increment_nesting()
+    >>> tede.autocast_decrement_nesting()
+    0
+    """
     return _C._autocast_deeper(-1)
 
 

@@ -20,7 +20,11 @@ def folder(name=""):
 
 
 def get_include():
-    """The folder to hand to a C compiler by ``-I``: it holds ``tede/tede.h``."""
+    """The folder to hand to a C compiler by ``-I``: it holds ``tede/tede.h``.
+
+    >>> tede.get_include().endswith("include")
+    True
+    """
     return folder("include")
 
 

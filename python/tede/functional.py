@@ -43,7 +43,20 @@ def _overridden(function, tensors, *args, **kwargs):
 # ---- sums of products ----------------------------------------------------------------------------------------------
 
 def einsum(*args):
-    """einsum(equation, *operands): Einstein's summation, "bij,bjk->bik"; or operands with lists of dimensions."""
+    """Einstein's summation: dimensions with one letter run together, and those that the result doesn't name are summed
+    over.
+
+        args: an equation such as "bij,bjk->bik" and its operands; or operands and lists of dimensions, in turn. "..."
+            stands for further dimensions; without "->" the result has the letters that come once, in alphabetical
+            order.
+
+    RuntimeError if sizes of one letter differ.
+
+    >>> tede.einsum("ij,jk->ik", tede.ones(2, 3), tede.ones(3, 4)).shape
+    tede.Size([2, 4])
+    >>> tede.einsum("ii", tede.eye(3))
+    tensor(3.)
+    """
     if len(args) < 2:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and "
                          "its subscripts list")
@@ -71,7 +84,14 @@ def einsum(*args):
 
 @overridable
 def tensordot(a, b, dims=2, out=None):
-    """The product summed over some dimensions of both: so many last and first ones, or two lists of them."""
+    """The product of two tensors summed over some dimensions of both.
+
+        dims: how many: the last of a and the first of b; or two lists of them.
+        out: a tensor for the result.
+
+    >>> tede.tensordot(tede.ones(2, 3), tede.ones(3, 4), dims=1).shape
+    tede.Size([2, 4])
+    """
     if isinstance(dims, Tensor):
         dims = dims.tolist() if dims.numel() > 1 else int(dims)
     if isinstance(dims, int):
@@ -103,7 +123,13 @@ def tensordot(a, b, dims=2, out=None):
 
 @overridable_members
 def chain_matmul(*matrices, out=None):
-    """The product of matrices, in the cheapest order."""
+    """The product of matrices, in the cheapest order; `linalg.multi_dot` does the same.
+
+        out: a tensor for the result.
+
+    >>> tede.chain_matmul(tede.ones(2, 3), tede.ones(3, 4), tede.ones(4, 1)).shape
+    tede.Size([2, 1])
+    """
     matrices = _one_by_one(matrices)
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
@@ -113,7 +139,16 @@ def chain_matmul(*matrices, out=None):
 
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
-    """Distances between all rows of two batches of matrices."""
+    """``||x1[i] - x2[j]||_p`` for all rows: (..., P, M) and (..., R, M) -> (..., P, R).
+
+        p: which norm, from 0.
+        compute_mode: whether Euclidean distances go by a matrix product, which is faster and less exact:
+            "use_mm_for_euclid_dist_if_necessary" (above 25 rows), "use_mm_for_euclid_dist",
+            "donot_use_mm_for_euclid_dist".
+
+    >>> tede.cdist(tede.zeros(1, 2), tede.tensor([[3.0, 4.0]]))
+    tensor([[5.]])
+    """
     modes = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
     if compute_mode not in modes:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
@@ -123,7 +158,17 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 
 def nonzero(input, *, out=None, as_tuple=False):
-    """Where the elements are not zero: one row per element, or with `as_tuple` one vector per dimension."""
+    """Where the elements are not zero: a row of indices for each, (count, dimensions).
+
+        as_tuple: a vector for each dimension instead, with which the tensor can be indexed.
+        out: a tensor for the result.
+
+    >>> tede.nonzero(tede.tensor([0, 5, 6]))
+    tensor([[1],
+            [2]])
+    >>> tede.nonzero(tede.tensor([0, 5, 6]), as_tuple=True)
+    (tensor([1, 2]),)
+    """
     if (found := _overridden(nonzero, (input,), input, as_tuple=as_tuple)):
         return found[0]
     if not isinstance(as_tuple, bool):
@@ -138,7 +183,11 @@ def nonzero(input, *, out=None, as_tuple=False):
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 
 def broadcast_shapes(*shapes):
-    """The shape that tensors of these shapes broadcast to."""
+    """The shape that tensors of these shapes broadcast to; RuntimeError if there is none.
+
+    >>> tede.broadcast_shapes((2, 1), (3,))
+    tede.Size([2, 3])
+    """
     for s in shapes:
         if not (isinstance(s, (int, tuple, list)) or is_symbolic(s)):
             raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}")
@@ -157,7 +206,11 @@ def broadcast_shapes(*shapes):
 
 
 def broadcast_tensors(*tensors):
-    """All tensors expanded to their common shape."""
+    """All tensors expanded to their common shape, without copies.
+
+    >>> [x.shape for x in tede.broadcast_tensors(tede.ones(2, 1), tede.ones(3))]
+    [tede.Size([2, 3]), tede.Size([2, 3])]
+    """
     if (found := _overridden(broadcast_tensors, tensors, *tensors)):
         return found[0]
     tensors = _one_by_one(tensors)
@@ -173,12 +226,26 @@ def broadcast_tensors(*tensors):
 
 @overridable
 def split(tensor, split_size_or_sections, dim=0):
-    """Parts of a size, or of given sizes, as views."""
+    """Parts along `dim`, as views.
+
+        split_size_or_sections: the parts' size, the last one being smaller if need be, or a list of sizes.
+
+    >>> tede.split(tede.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     return tensor.split(split_size_or_sections, dim)
 
 
 def meshgrid(*tensors, indexing=None):
-    """Coordinates of a grid: one tensor per vector, all of the grid's shape."""
+    """Coordinates of a grid: one tensor per vector, all of the grid's shape.
+
+        indexing: "ij", as matrices, or "xy", with the first two exchanged. None is "ij", with a warning.
+
+    >>> x, y = tede.meshgrid(tede.tensor([1, 2]), tede.tensor([3, 4, 5]), indexing="ij")
+    >>> x
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
     tensors = _list(tensors)
     if (found := _overridden(meshgrid, tensors, *tensors, indexing=indexing)):
         return found[0]
@@ -214,19 +281,31 @@ def _atleast(tensors, function, one):
 
 @overridable_members
 def atleast_1d(*tensors):
-    """Tensors without dimensions get one."""
+    """Tensors without dimensions get one; of several a tuple.
+
+    >>> tede.atleast_1d(tede.tensor(3))
+    tensor([3])
+    """
     return _atleast(tensors, lambda x: x if x.dim() else x.reshape(1), atleast_1d)
 
 
 @overridable_members
 def atleast_2d(*tensors):
-    """Leading dimensions are added up to two."""
+    """Dimensions are added in front up to two; of several a tuple.
+
+    >>> tede.atleast_2d(tede.tensor([1, 2]))
+    tensor([[1, 2]])
+    """
     return _atleast(tensors, lambda x: x if x.dim() > 1 else x.reshape(1, -1) if x.dim() == 0 else x.unsqueeze(0), atleast_2d)
 
 
 @overridable_members
 def atleast_3d(*tensors):
-    """Dimensions are added up to three."""
+    """Dimensions are added up to three: (n) becomes (1, n, 1), (n, m) (n, m, 1); of several a tuple.
+
+    >>> tede.atleast_3d(tede.ones(2)).shape
+    tede.Size([1, 2, 1])
+    """
     def grow(x):
         if x.dim() == 0:
             return x.reshape(1, 1, 1)
@@ -238,7 +317,12 @@ def atleast_3d(*tensors):
 
 @overridable_members
 def block_diag(*tensors):
-    """A matrix with the given ones along its diagonal."""
+    """A matrix with the given ones along its diagonal, zeros elsewhere; vectors are rows, numbers 1 x 1.
+
+    >>> tede.block_diag(tede.ones(1, 2), tede.tensor(3.0))
+    tensor([[1., 1., 0.],
+            [0., 0., 3.]])
+    """
     tensors = _one_by_one(tensors)
     for i, x in enumerate(tensors):
         if x.dim() > 2:
@@ -251,7 +335,14 @@ def block_diag(*tensors):
 
 @overridable_members
 def cartesian_prod(*tensors):
-    """All combinations of the vectors' elements, as rows."""
+    """All combinations of the vectors' elements, as rows.
+
+    >>> tede.cartesian_prod(tede.tensor([1, 2]), tede.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
     tensors = _one_by_one(tensors)
     for x in tensors:
         if x.dim() != 1:
@@ -263,7 +354,11 @@ def cartesian_prod(*tensors):
 
 @overridable
 def unravel_index(indices, shape):
-    """Coordinates in a shape from flattened (linear) indices."""
+    """Coordinates in `shape`, a tensor for each dimension, from indices into the flattened tensor.
+
+    >>> tede.unravel_index(tede.tensor([4]), (2, 3))
+    (tensor([1]), tensor([1]))
+    """
     if not isinstance(indices, Tensor):
         raise TypeError(f"unravel_index() expected 'indices' to be an integer Tensor, but got {type(indices)}")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:
@@ -286,7 +381,18 @@ def unravel_index(indices, shape):
 # ---- norms and sets ----------------------------------------------------------------------------------------------------
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """A vector norm over some dimensions, or the Frobenius or nuclear norm of a matrix."""
+    """``(sum of |x|**p) ** (1 / p)`` over some dimensions; of matrices the Frobenius ("fro") or nuclear ("nuc") norm.
+    Prefer `linalg.vector_norm` and `linalg.matrix_norm`.
+
+        p: a number, infinity, "fro" or "nuc".
+        dim: one, or several; None is all.
+        keepdim: leave them, of size 1.
+        dtype: convert to this first.
+        out: a tensor for the result.
+
+    >>> tede.norm(tede.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     if (found := _overridden(norm, (input,), input, p=p, dim=dim, keepdim=keepdim, out=out, dtype=dtype)):
         return found[0]
     more = {} if dtype is None else {"dtype": dtype}
@@ -307,7 +413,16 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The different elements (or slices along `dim`), and if asked for, which is where and how often."""
+    """The different elements.
+
+        sorted: they are, in any case.
+        return_inverse: also which of them each element is.
+        return_counts: also how often each comes.
+        dim: different slices along this instead.
+
+    >>> tede.unique(tede.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
     if (found := _overridden(unique, (input,), input, sorted=sorted, return_inverse=return_inverse,
                              return_counts=return_counts, dim=dim)):
         return found[0]
@@ -320,7 +435,13 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 @overridable
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """Runs of equal elements, each once."""
+    """Runs of equal elements, each once.
+
+        return_inverse, return_counts, dim: as for `unique`.
+
+    >>> tede.unique_consecutive(tede.tensor([1, 1, 2, 1]))
+    tensor([1, 2, 1])
+    """
     results = _operator("unique_consecutive")(input, return_inverse, return_counts, dim)
     return _chosen(results, return_inverse, return_counts)
 
@@ -333,7 +454,16 @@ def _chosen(results, inverse, counts):
 # ---- histograms ----------------------------------------------------------------------------------------------------------
 
 def histogramdd(input, bins, range=None, weight=None, density=False):
-    """How many points, the rows of the input, lie in each cell of a grid: bins by their edges or their number."""
+    """(counts, edges): how many points, the rows of the input, lie in each cell of a grid.
+
+        bins: edges, a tensor for each column; or how many cells there are along each.
+        range: (least, largest, least, largest, ...), where bins are numbers.
+        weight: what each point counts.
+        density: divide by the sum and the cells' volumes.
+
+    >>> tede.histogramdd(tede.tensor([[0.0], [0.5], [0.6]]), bins=[2], range=[0.0, 1.0]).hist
+    tensor([1., 2.])
+    """
     if (found := _overridden(histogramdd, (input,), input, bins, range=range, weight=weight, density=density)):
         return found[0]
     if isinstance(bins, int):

@@ -5,7 +5,16 @@ __all__ = ["Future", "collect_all", "wait_all"]
 
 
 class Future:
-    """A value or an exception that somebody sets, once, and others wait for."""
+    """A value or an exception that somebody sets, once, and others wait for.
+
+        devices: kept for PyTorch's signature.
+
+    >>> future = tede.futures.Future()
+    >>> then = future.then(lambda done: done.value() + 1)
+    >>> future.set_result(1)
+    >>> then.wait()
+    2
+    """
 
     def __init__(self, *, devices=None):
         self._event, self._lock, self._value, self._error, self._callbacks = threading.Event(), threading.Lock(), None, None, []
@@ -16,15 +25,18 @@ class Future:
         raise RuntimeError("Can not pickle torch.futures.Future")
 
     def done(self):
+        """Whether it has been set."""
         return self._event.is_set()
 
     def wait(self):
+        """The value, once it is there; or its exception is raised."""
         self._event.wait()
         if self._error is not None:
             raise self._error
         return self._value
 
     def value(self):
+        """The value that is there already (RuntimeError if none is)."""
         if not self.done():
             raise RuntimeError("Future: the value isn't there yet")
         return self.wait()
@@ -48,9 +60,11 @@ class Future:
             callback()
 
     def set_result(self, result):
+        """Set the value; once (RuntimeError)."""
         self._finish(result, None)
 
     def set_exception(self, result):
+        """Set the exception that waiting raises."""
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._finish(None, result)

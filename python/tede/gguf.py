@@ -20,7 +20,12 @@ _ARRAY = KINDS.index("array")
 
 
 class Metadata(dict):
-    """A dict of values. `kinds` names the format's kind of some of them ("uint32", "[float32]" of a list), which `save` keeps to."""
+    """A dict of a file's values. `kinds` names the format's kind of some of them ("uint32", "[float32]" of a list),
+    which `save` keeps to.
+
+    >>> tede.gguf.Metadata({"general.name": "small"})["general.name"]
+    'small'
+    """
 
     def __init__(self, values=(), kinds=()):
         super().__init__(values)
@@ -28,8 +33,12 @@ class Metadata(dict):
 
 
 class Blocks:
-    """A tensor of a type whose blocks can't be unpacked here: `type`, `shape` and `blocks`, which are bytes. Any use of it as a tensor is
-    an error that says so; `save` writes it as it was."""
+    """A tensor of a type whose blocks can't be unpacked here: `type`, `shape` and `blocks`, which are bytes. Any use of
+    it as a tensor is an error that says so; `save` writes it as it was.
+
+    >>> tede.gguf.Blocks("weight", "IQ2_XS", (256,), tede.zeros(74, dtype=tede.uint8))
+    <'weight': IQ2_XS of (256,), 74 bytes>
+    """
 
     def __init__(self, name, type, shape, blocks):
         self.name, self.type, self.shape, self.blocks = name, type, shape, blocks
@@ -65,20 +74,35 @@ def _read(file):
 
 
 def load(path):
-    """All tensors of a file, as a dict in its order, and its metadata."""
+    """(tensors, metadata) of a file: a dict of its tensors in order, mapped, and a `Metadata`.
+
+    >>> tede.gguf.save("small.gguf", {"weight": tede.ones(2)}, {"general.name": "small"})
+    >>> tensors, metadata = tede.gguf.load("small.gguf")
+    >>> tensors["weight"], metadata["general.name"]
+    (tensor([1., 1.]), 'small')
+    """
     return _read(_C._gguf_open(path))
 
 
 def loads(data):
-    """The same of a file's bytes."""
+    """`load` of a file's bytes.
+
+    >>> tede.gguf.save("small.gguf", {"weight": tede.ones(2)})
+    >>> tensors, metadata = tede.gguf.loads(open("small.gguf", "rb").read())
+    >>> list(tensors)
+    ['weight']
+    """
     return _read(_C._gguf_parse(data))
 
 
 def save(path, tensors, metadata=None):
     """Write a dict of tensors and one of metadata: strings, numbers, bools, and lists of one kind of them, or of lists.
 
-    Strided tensors are written as F32, F16, BF16, F64 and I8 to I64, packed ones as their blocks. Where `metadata.kinds` says nothing else,
-    floats are float32, integers uint32 (int32 in lists and below zero) or, where that has no room, uint64 and int64.
+    Strided tensors are written as F32, F16, BF16, F64 and I8 to I64, packed ones as their blocks. Where
+    `metadata.kinds` says nothing else, floats are float32, integers uint32 (int32 in lists and below zero) or, where
+    that has no room, uint64 and int64.
+
+    >>> tede.gguf.save("small.gguf", {"weight": tede.ones(2)})
     """
     tensors, metadata = dict(tensors), Metadata(metadata or {}, getattr(metadata, "kinds", ()))
     kept = [x.blocks if isinstance(x, Blocks) else x.cpu() if isinstance(x, _C.Tensor) and x.device.type not in ("cpu", "meta") else x

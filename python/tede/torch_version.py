@@ -16,7 +16,12 @@ def _compare(version, other):
 
 
 class TorchVersion(str):
-    """TorchVersion("2.13.0") > "2.4", >= (2, 13)"""
+    """A version that compares with strings and tuples: ``TorchVersion("2.13.0") > "2.4"``, ``>= (2, 13)``.
+
+    >>> from tede.torch_version import TorchVersion
+    >>> TorchVersion("2.13.0") > "2.4"
+    True
+    """
 
     def __lt__(self, other):
         return _compare(self, other) < 0

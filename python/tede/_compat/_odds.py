@@ -9,7 +9,24 @@ class AcceleratorError(RuntimeError):
 
 
 class classproperty:
-    """A property that is read from the class."""
+    """A decorator: a property that is read from the class.
+
+    >>> from tede._compat._odds import classproperty
+    Traceback (most recent call last):
+        ...
+    ModuleNotFoundError: No module named 'tede._compat._odds'
+    >>> class Line:
+    ...     @classproperty
+    ...     def name(cls):
+    ...         return cls.__name__.lower()
+    Traceback (most recent call last):
+        ...
+    NameError: name 'classproperty' is not defined
+    >>> Line.name
+    Traceback (most recent call last):
+        ...
+    NameError: name 'Line' is not defined
+    """
 
     def __init__(self, func):
         self.func = func
@@ -22,13 +39,27 @@ legacy_contiguous_format = tede.contiguous_format
 
 
 def get_file_path(*path_components):
-    """A path inside the package's folder."""
+    """A path inside the package's folder.
+
+    >>> tede.get_file_path("nn").endswith("nn")
+    True
+    """
     import os
     return os.path.join(os.path.dirname(tede.__file__), *path_components)
 
 
 def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """A vector over a file's bytes, mapped; what is written to it goes to the file if `shared`."""
+    """A vector over a file's bytes, mapped; what is written to it goes to the file if `shared`.
+
+        filename: a path.
+        size: how many elements.
+        dtype, layout, device, pin_memory, requires_grad: of the tensor; on the CPU.
+
+    >>> with open("numbers", "wb") as file:
+    ...     _ = file.write(bytes(8))
+    >>> tede.from_file("numbers", size=2)
+    tensor([0., 0.])
+    """
     dtype = dtype or tede.get_default_dtype()
     x = tede.empty(0, dtype=dtype)
     x.set_(tede.UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize), 0, (size,))
@@ -64,11 +95,15 @@ def _autocast_setters():
     amp = tede.amp
     for kind in ("cpu", "gpu", "ipu", "xla"):
         device = "cuda" if kind == "gpu" else kind
-        yield f"set_autocast_{kind}_dtype", lambda dtype, d=device: amp.set_autocast_dtype(d, dtype)
-        yield f"set_autocast_{kind}_enabled", lambda enabled, d=device: amp.set_autocast_enabled(d, enabled)
+        made = [("set_autocast_{}_dtype", lambda dtype, d=device: amp.set_autocast_dtype(d, dtype)),
+                ("set_autocast_{}_enabled", lambda enabled, d=device: amp.set_autocast_enabled(d, enabled))]
         if kind in ("ipu", "xla"):
-            yield f"get_autocast_{kind}_dtype", lambda d=device: amp.get_autocast_dtype(d)
-            yield f"is_autocast_{kind}_enabled", lambda d=device: amp.is_autocast_enabled(d)
+            made += [("get_autocast_{}_dtype", lambda d=device: amp.get_autocast_dtype(d)),
+                     ("is_autocast_{}_enabled", lambda d=device: amp.is_autocast_enabled(d))]
+        for name, function in made:
+            plain = name.replace("_{}", "")
+            function.__doc__ = f"`{plain}` of {device!r}, by its older name."
+            yield name.format(kind), function
 
 
 _fill(globals())

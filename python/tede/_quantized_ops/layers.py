@@ -130,12 +130,30 @@ def quantized_batch_norm(input, weight, bias, mean, var, eps, output_scale, outp
 
 
 def quantized_max_pool1d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """`max_pool1d` of a quantized tensor, on its integers.
+
+    >>> x = tede.quantize_per_tensor(tede.tensor([[[1.0, 3.0, 2.0, 0.0]]]), 1.0, 0, tede.quint8)
+    >>> tede.quantized_max_pool1d(x, 2, 2).dequantize()
+    tensor([[[3., 2.]]])
+    """
     return _layer("max_pool1d")(input, kernel_size, stride or None, padding, dilation, ceil_mode)
 
 
 def quantized_max_pool2d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """`max_pool2d` of a quantized tensor, on its integers.
+
+    >>> x = tede.quantize_per_tensor(tede.ones(1, 1, 4, 4), 1.0, 0, tede.quint8)
+    >>> tede.quantized_max_pool2d(x, 2, 2).shape
+    tede.Size([1, 1, 2, 2])
+    """
     return _layer("max_pool2d")(input, kernel_size, stride or None, padding, dilation, ceil_mode)
 
 
 def quantized_max_pool3d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """`max_pool3d` of a quantized tensor, on its integers.
+
+    >>> x = tede.quantize_per_tensor(tede.ones(1, 1, 4, 4, 4), 1.0, 0, tede.quint8)
+    >>> tede.quantized_max_pool3d(x, 2, 2).shape
+    tede.Size([1, 1, 2, 2, 2])
+    """
     return _layer("max_pool3d")(input, kernel_size, stride or None, padding, dilation, ceil_mode)

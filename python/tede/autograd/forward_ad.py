@@ -9,6 +9,14 @@ from tede.autograd.function import _dual_levels
 __all__ = ["UnpackedDualTensor", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual", "dual_level"]
 
 UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
+UnpackedDualTensor.__doc__ = """\
+What `unpack_dual` gives: (primal, tangent).
+
+>>> import tede.autograd.forward_ad as fwAD
+>>> with fwAD.dual_level():
+...     fwAD.unpack_dual(fwAD.make_dual(tede.tensor(1.0), tede.tensor(2.0))).tangent
+tensor(2.)
+"""
 _current_level = -1
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import pi, sqrt
 
 import tede
-from .._docs import completed
+from .._docs import complete, completed
 
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
            "hann", "kaiser", "nuttall"]
@@ -179,16 +179,30 @@ def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=tede.strided,
                           requires_grad=requires_grad)
 
 
+_TEXT = """{doc}
+
+    M: how many points, n = 0 to M - 1.
+    <window>
+
+>>> tede.signal.windows.{name}(4).shape
+tede.Size([4])
+"""
+
+
 def _cosines(name, a, doc):
     def window(M, *, sym=True, dtype=None, layout=tede.strided, device=None, requires_grad=False):
         _Window(name, M, dtype, layout, device, requires_grad)      # the checks, under the window's own name
         return general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
     window.__name__ = window.__qualname__ = name
-    window.__doc__ = doc
+    window.__doc__ = complete(_TEXT.format(doc=doc, name=name))
     return window
 
 
-hamming = _cosines("hamming", [0.54, 1.0 - 0.54], "Hamming's raised cosine, which doesn't fall to zero.")
-hann = _cosines("hann", [0.5, 0.5], "Hann's raised cosine, zero at the ends.")
-blackman = _cosines("blackman", [0.42, 0.5, 0.08], "Blackman's sum of three cosines.")
-nuttall = _cosines("nuttall", [0.3635819, 0.4891775, 0.1365995, 0.0106411], "Nuttall's sum of four cosines.")
+hamming = _cosines("hamming", [0.54, 1.0 - 0.54],
+                   "Hamming's raised cosine, ``0.54 - 0.46 * cos(2 * pi * n / (M - 1))``, which doesn't fall to zero.")
+hann = _cosines("hann", [0.5, 0.5],
+                "Hann's raised cosine, ``0.5 - 0.5 * cos(2 * pi * n / (M - 1))``, zero at the ends.")
+blackman = _cosines("blackman", [0.42, 0.5, 0.08],
+                    "Blackman's sum of three cosines, of 0, 1 and 2 periods, weighted 0.42, -0.5, 0.08.")
+nuttall = _cosines("nuttall", [0.3635819, 0.4891775, 0.1365995, 0.0106411],
+                   "Nuttall's sum of four cosines, of 0 to 3 periods, weighted 0.3635819, -0.4891775, 0.1365995, -0.0106411.")

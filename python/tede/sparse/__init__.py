@@ -84,7 +84,19 @@ def _values(data, dtype, device):
 @overridable
 def sparse_coo_tensor(*args, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None,
                       is_coalesced=None, layout=None, **named):
-    """A COO tensor of indices, a column for each element, values and, unless it is to be just large enough, a size."""
+    """A COO tensor: values, and where they are.
+
+        indices: (dimensions, count) of int64: a column for each element. Those that come twice are added.
+        values: (count, ...).
+        size: the shape; else just large enough.
+        dtype, device, requires_grad: of the tensor.
+        check_invariants: whether indices are checked.
+        is_coalesced: they are sorted, and come once.
+
+    >>> tede.sparse_coo_tensor([[0, 1], [1, 0]], [5.0, 6.0], (2, 2)).to_dense()
+    tensor([[0., 5.],
+            [6., 0.]])
+    """
     names = ("indices", "values", "size")
     if len(args) == 1 and not named and not isinstance(args[0], _C.Tensor):
         named = {"size": args[0]}
@@ -118,7 +130,20 @@ def sparse_coo_tensor(*args, dtype=None, device=None, pin_memory=False, requires
 @overridable
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None,
                              pin_memory=False, requires_grad=False, check_invariants=None):
-    """A CSR, CSC, BSR or BSC tensor, by its layout, of where rows or columns begin, the indices across, and values."""
+    """A CSR, CSC, BSR or BSC tensor, by its layout.
+
+        compressed_indices: where rows (columns, for CSC and BSC) begin among the values, and the end.
+        plain_indices: the other index of each value.
+        values: (count), or blocks.
+        size: the shape; else just large enough.
+        layout: tede.sparse_csr, ...
+        dtype, device, requires_grad: of the tensor.
+        check_invariants: whether indices are checked.
+
+    >>> tede.sparse_compressed_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2), layout=tede.sparse_csr).to_dense()
+    tensor([[0., 5.],
+            [6., 0.]])
+    """
     first, second = (_tensor(x, None if isinstance(x, _C.Tensor) else _C.int64) for x in (compressed_indices, plain_indices))
     values = _values(values, dtype, device)
     first, second = _beside(values, first, second)
@@ -135,6 +160,21 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
     return _finish(x, requires_grad)
 
 
+_COMPRESSED = """\
+A {title} tensor: values, and where they are.
+
+    {first}: where {kind} begin among the values, and the end.
+    {second}: the other index of each value.
+    values: (count), or for BSR and BSC (count, height, width).
+    size: the shape; else just large enough.
+    dtype, device, requires_grad: of the tensor.
+    check_invariants: whether indices are checked.
+
+>>> tede.sparse_{name}_tensor([0, 1, 2], [1, 0], {values}, (2, 2)).shape
+tede.Size([2, 2])
+"""
+
+
 def _of(name, rows):
     layout = getattr(_C, "sparse_" + name)
     first, second = ("crow_indices", "col_indices") if rows else ("ccol_indices", "row_indices")
@@ -147,7 +187,8 @@ def _of(name, rows):
         return sparse_compressed_tensor(parts[first], parts[second], parts["values"], parts.get("size"), dtype=dtype, layout=layout,
                                         device=device, requires_grad=requires_grad, check_invariants=check_invariants)
     make.__name__ = make.__qualname__ = f"sparse_{name}_tensor"
-    make.__doc__ = f"A {name.upper()} tensor of {first}, {second}, values and a size."
+    make.__doc__ = _COMPRESSED.format(name=name, title=name.upper(), first=first, second=second, kind="rows" if rows else "columns",
+                                      values="[5.0, 6.0]" if name[1] == "s" and name[0] == "c" else "[[[5.0]], [[6.0]]]")
     return overridable(make)
 
 
@@ -168,7 +209,13 @@ hsmm = _C._functions["hspmm"]
 
 @overridable
 def saddmm(*args, **kwargs):
-    """sspaddmm, by an older name: all but the second factor is sparse."""
+    """`sspaddmm`, by an older name: all but the second factor is sparse.
+
+    >>> eye = tede.eye(2).to_sparse()
+    >>> tede.saddmm(eye, eye, tede.ones(2, 2)).to_dense()
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
     return _OP["sspaddmm"](*args, **kwargs)
 
 
