@@ -37,7 +37,8 @@ MENU = [
     ("Extending", ["add-an-operator.md", "extending.md"]),
     ("Reference", ["examples.md", "operators.md", "c-api.md"]),
     ("How well", ["accuracy.md", "performance.md"]),
-    ("PyTorch", ["differences.md", "libraries.md", "missing-operators.md", "sparse.md", "nested.md", "quantization.md", "mkldnn.md", "formats.md", "gguf.md", "distributed.md"]),
+    ("PyTorch", ["differences.md", "libraries.md",
+                 "missing-operators.md", "sparse.md", "nested.md", "quantization.md", "mkldnn.md", "formats.md", "gguf.md", "distributed.md"]),
     ("Design", ["design.md", "transforms.md"]),
 ]
 

@@ -9,8 +9,8 @@ import time
 
 _LEVELS = {"v2": "SSE4.2, 128 bits", "v3": "AVX2, 256 bits", "v4": "AVX-512"}
 # A package that something of tede uses where it is there, and what for.
-_PACKAGES = {"scipy-openblas32": "LAPACK", "numpy": "arrays", "sympy": "symbolic shapes", "onednn-cpu-gomp": "the mkldnn layout", "onnx": "ONNX files", "mpich": "processes by MPI",
-             "tensorboard": "utils.tensorboard", "nvidia-cuda-nvrtc-cu12": "CUDA's kernels"}
+_PACKAGES = {"scipy-openblas32": "LAPACK", "numpy": "arrays", "sympy": "symbolic shapes", "onednn-cpu-gomp": "the mkldnn layout",
+             "onnx": "ONNX files", "mpich": "processes by MPI", "tensorboard": "utils.tensorboard", "nvidia-cuda-nvrtc-cu12": "CUDA's kernels"}
 
 
 def facts():

@@ -135,7 +135,8 @@ class track:
         if kind == _ALLOCATE:
             operator, site, taken = self._open[-1] if self._open else ("", None, None)
             self._count += 1
-            self._live[pointer] = Block(numbers[0], operator, site or _site(), self._count, name or "cpu", "data" if name or (not operator and numbers[0] > _HEAD) else "head")
+            kind = "data" if name or (not operator and numbers[0] > _HEAD) else "head"
+            self._live[pointer] = Block(numbers[0], operator, site or _site(), self._count, name or "cpu", kind)
             if taken is not None:
                 taken.append(pointer)
             self._now += numbers[0]

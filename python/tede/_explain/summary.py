@@ -33,7 +33,7 @@ class Summary:
                 calls, time, nbytes = operators.get(name, (0, 0, 0))
                 operators[name] = calls + 1, time + step.own, nbytes + step.allocated - sum(inside.allocated for inside in step.steps)
                 self.failed += step.failed
-                for x, why, count in step.copies:
+                for _, why, count in step.copies:
                     reason = {"contiguous": "a kernel needed a contiguous operand", "device": "the CPU reads it"}.get(why, "a kernel needed another dtype")
                     _add(copies, (outer.site, f"{step.name}: {reason}"), count)
                 for why, count in step.fallbacks:

@@ -56,7 +56,8 @@ def conv_flop_count(x_shape, w_shape, out_shape, transposed=False):
     return 2 * prod((x_shape if transposed else out_shape)[2:]) * prod(w_shape) * x_shape[0]
 
 
-# ---- `flops:` of entries: product(a, b), contraction(a) (for each element of the result, as many products as a's last dimension has), convolution, convolution_backward; of a call's arguments by name, shapes in place of tensors
+# ---- `flops:` of entries: product(a, b), contraction(a) (for each element of the result, as many products as a's last dimension
+# has), convolution, convolution_backward; of a call's arguments by name, shapes in place of tensors
 
 def _product(call, a, b):
     return mm_flop(call[a], call[b])
