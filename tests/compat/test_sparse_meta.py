@@ -1,4 +1,6 @@
 """Sparse tensors on meta and as fake tensors: shapes, dtypes and parts without values."""
+import importlib
+
 import pytest
 
 LAYOUTS = ['sparse_coo', 'sparse_csr', 'sparse_csc', 'sparse_bsr', 'sparse_bsc']
@@ -56,3 +58,11 @@ def test_fake_tensors_keep_the_layout(lib, layout):
     f = fake.FakeTensor.from_tensor(x, mode)
     for y in f, f.detach():
         assert isinstance(y, fake.FakeTensor) and y.layout is x.layout and y.shape == x.shape and y.device == x.device
+
+
+@pytest.mark.parametrize('mode', ['fake', 'symbolic'])
+@pytest.mark.parametrize('layout', LAYOUTS)
+def test_sparse_tensors_are_traced_over_fakes(lib, layout, mode):
+    make_fx, x = importlib.import_module(f'{lib.__name__}.fx.experimental.proxy_tensor').make_fx, sparse(lib, layout)
+    traced = make_fx(lambda x: x.to_dense() + 1, tracing_mode=mode)(x)
+    assert lib.equal(traced(x), x.to_dense() + 1) and 'aten._to_dense.default(x_1)' in traced.code

@@ -10,6 +10,7 @@ from tede.utils import _pytree
 from tede.utils._sympy.functions import FloorDiv
 from tede.utils._python_dispatch import no_dispatch
 
+_WITHOUT_STRIDES = tede.sparse_csr, tede.sparse_csc, tede.sparse_bsr, tede.sparse_bsc
 _REFUSALS = (RuntimeError, IndexError, ValueError, OverflowError, TypeError)
 _OF_NUMBERS = tede.tensor, tede.as_tensor, tede.asarray, tede.Tensor.new_tensor
 _READ = {tede.Tensor.__bool__: bool, tede.Tensor.__int__: int, tede.Tensor.__float__: float, tede.Tensor.__index__: int}
@@ -53,7 +54,8 @@ class Sizes:
     def geometry(self, x):
         """Sizes, strides and offset as the core has them."""
         with self.raw(), tede._C.DisableTorchFunction():
-            return tuple(x.shape), tuple(x.stride()), x.storage_offset()
+            strides = (0,) * x.dim() if x.layout in _WITHOUT_STRIDES else tuple(x.stride())
+            return tuple(x.shape), strides, x.storage_offset()
 
     def of_input(self, x, source, context):
         """Expressions of the sizes, strides and offset of an input of the trace, and the core's numbers."""

@@ -35,6 +35,8 @@ def get_proxy_mode():
 
 def _place(x):
     """Where a tensor's elements are, and how they are read; None for a tensor without memory. Of a fake tensor: where they would be."""
+    if x.layout is not tede.strided:
+        return None
     if type(x) is FakeTensor:
         with x.fake_mode.sizes.raw() if x.fake_mode.sizes is not None else contextlib.nullcontext():
             return x.untyped_storage()._cdata, x.storage_offset(), x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg()
