@@ -5,6 +5,7 @@ A checkpoint is a zip archive of a pickle and one record of raw bytes per storag
 the default, the pickle is read by _weights_only_unpickler, which can't call anything; else by pickle itself.
 A file that is named is replaced only once the new one is complete on the disk.
 """
+import collections
 import contextlib
 import enum
 import io
@@ -460,8 +461,9 @@ def _pickler(pickle_module, persistent_id):
         return Other
 
     class Pickler(pickle._Pickler):
-        def persistent_id(self, obj):
-            return persistent_id(obj)
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            self.persistent_id = persistent_id      # found without a method around it: it is called for each object
 
         def place(self, obj, name):
             """The module and the name that stand for an object; None where pickle finds them."""
@@ -508,6 +510,10 @@ def _storage_type(storage):
     return storage, _C.uint8, type(storage)
 
 
+# What most calls are for.
+_WITHOUT_STORAGE = frozenset((int, str, bool, float, tuple, dict, list, bytes, type(None), collections.OrderedDict, type(_foreign)))
+
+
 class _Storages:
     """The storages that a pickler meets, under keys in the order of their coming."""
 
@@ -515,6 +521,8 @@ class _Storages:
         self.keys, self.found, self._dtypes, self._legacy = {}, {}, {}, legacy
 
     def persistent_id(self, obj):
+        if type(obj) in _WITHOUT_STORAGE:
+            return None
         if not (isinstance(obj, _C.StorageBase) or hasattr(type(obj), "_pickle_storage_type")):
             return None
         storage, dtype, named = _storage_type(obj)
