@@ -99,3 +99,32 @@ def test_the_exponential_of_a_large_matrix_of_small_numbers(lib):
     a = lib.full((300, 300), 1e-4)
     wanted = np.eye(300) + np.full((300, 300), np.expm1(0.03) / 300)
     near(lib.linalg.matrix_exp(a), wanted.astype(np.float32), "float32")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (2, 3), (3, 8, 8), (2, 16, 8), (40, 17), (17, 40), (64, 33), (33, 100), (100, 64), (130, 129), (70, 200),
+                                   (3, 0), (0, 3), (2, 0, 0)])
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+def test_reflections_have_lapacks_signs(lib, kind, shape, mode):
+    a = numbers(shape, kind)
+    q, r = lib.linalg.qr(lib.from_numpy(a), mode=mode)
+    if mode == "r":
+        near(r, np.linalg.qr(wide(a), mode="r"), kind)
+        return
+    wanted = np.linalg.qr(wide(a), mode=mode)
+    near(r, wanted[1], kind), near(q, wanted[0], kind)
+
+
+def test_reflections_of_huge_tiny_and_missing_numbers(lib):
+    a = numbers((6, 4), "float64")
+    q, r = np.linalg.qr(a)
+    for scale in 1e-300, 1e-160, 1e160, 1e300:
+        found = lib.linalg.qr(lib.from_numpy(a * scale))
+        near(found[0], q, "float64"), near(found[1] / scale, r, "float64")
+    for scale in 1e-30, 1e30:
+        found = lib.linalg.qr(lib.from_numpy((a * scale).astype(np.float32)))
+        near(found[0], q.astype(np.float32), "float32"), near(found[1] / scale, r.astype(np.float32), "float32")
+    q, r = lib.linalg.qr(lib.tensor([[-2., 1.], [0., 3.], [0., 0.]]))      # a column of zeros below needs no reflection
+    assert q.tolist() == [[1, 0], [0, 1], [0, 0]] and r.tolist() == [[-2, 1], [0, 3]]
+    q, r = lib.linalg.qr(lib.stack([lib.full((4, 3), float("nan")), lib.eye(4, 3)]))
+    assert q[0].isnan().any() and r[1].abs().tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]

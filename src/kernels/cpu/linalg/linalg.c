@@ -13,6 +13,7 @@
 #include <tede/kernel.h>
 #include "kernels/cpu/linalg/linalg.h"
 #include "kernels/cpu/linalg/lu.h"
+#include "kernels/cpu/linalg/qr.h"
 #include "kernels/cpu/linalg/reflectors.h"
 #include "kernels/cpu/linalg/triangles.h"
 #include "ops/iterate/iterator.h"
@@ -388,11 +389,41 @@ int td_cpu_linalg_solve_triangular(td_tensor *self, td_tensor *B, bool upper, bo
 
 /* ---- QR */
 
+/* Real matrices by our own kernel (qr_isa.c), whole ones shared out among threads. */
+typedef struct factored { td_dtype dtype; int64_t m, n, rows, columns; const char *a; char *q, *r; int failed; } factored;
+
+static void some_qr(void *context, int64_t from, int64_t to)
+{
+    factored *f = context;
+    const td_qr_table *table = TD_ISA_PICK(td_qr_table);
+    const int64_t item = (int64_t)td_dtype_size(f->dtype);
+    for (int64_t i = from; i < to; i++) {
+        const char *a = f->a + i * f->m * f->n * item;
+        char *r = f->r + i * f->rows * f->n * item, *q = f->q + i * f->m * f->columns * item;
+        if (f->dtype == TD_F32 ? table->f32(f->m, f->n, (const float *)a, f->rows, (float *)r, f->columns, (float *)q)
+                               : table->f64(f->m, f->n, (const double *)a, f->rows, (double *)r, f->columns, (double *)q))
+            __atomic_store_n(&f->failed, 1, __ATOMIC_RELAXED);
+    }
+}
+static int real_qr(td_tensor *A, bool vectors, td_tensor *q, td_tensor *r)
+{
+    TD_AUTO td_tensor *a = td_columns(A);
+    if (!a)
+        return -1;
+    const batch b = batch_of(a);
+    factored f = {.dtype = (td_dtype)A->dtype, .m = b.columns, .n = b.rows, .rows = r->sizes[r->ndim - 2],
+                  .columns = vectors ? q->sizes[q->ndim - 1] : 0, .a = a->data, .q = q->data, .r = r->data};
+    td_parallel_for(0, b.count, TD_THREAD_WORK / ((f.m + 1) * (f.n + 1) * (f.n + 1)) + 1, some_qr, &f);
+    return f.failed ? -1 : 0;
+}
+
 /* Householder vectors by geqrf, of which orgqr makes Q: with mode 'complete' m columns, with 'reduced' min(m, n), with 'r' none.
  * R is what geqrf leaves in the upper triangle.  Without columns (k = 0) Q is the unit matrix. */
 int td_cpu_linalg_qr(td_tensor *A, const char *mode, td_tensor *out0, td_tensor *out1)
 {
     td_dtype dtype = (td_dtype)A->dtype;
+    if (!td_dtype_is_complex(dtype))
+        return real_qr(A, *mode != 'r' || mode[1], out0, out1);
     td_lapack_function *geqrf = td_lapack("geqrf", NULL, dtype), *orgqr = geqrf ? td_lapack("orgqr", "ungqr", dtype) : NULL;
     TD_AUTO td_tensor *a = orgqr ? td_columns(A) : NULL;
     if (!a)
