@@ -1,6 +1,7 @@
 """Fourier transforms of all kinds of lengths: products of small primes, primes, long ones; alone and many side by side."""
 import math
 
+import numpy as np
 import pytest
 
 LENGTHS = [1, 2, 3, 7, 11, 13, 17, 31, 37, 49, 60, 64, 81, 97, 121, 125, 169, 210, 343, 512, 997]
@@ -78,3 +79,29 @@ def test_infinite_numbers_make_no_nan_where_a_root_is_one(lib):
     assert str(lib.fft.fft(lib.tensor([0., inf, 2.]))) == "tensor([inf+0.j, -inf-infj, -inf+infj])"
     assert str(lib.fft.rfft(lib.tensor([inf, 1., 2., 3.]))) == "tensor([inf+0.j, inf+2.j, inf+0.j])"
     assert lib.fft.irfft(lib.tensor([inf + 0j, 1, 2, 3])).tolist() == [inf] * 6
+
+
+@pytest.mark.parametrize('n', [2, 4, 6, 8, 16, 34, 97, 194, 240, 256, 512, 768, 1024, 1994, 2000, 4096, 11025, 16384])
+@pytest.mark.parametrize('kind, bound', [('float32', 2e-6), ('float64', 2e-14)])
+def test_real_and_complex_lines_along_each_dimension(lib, n, kind, bound):
+    rng = np.random.default_rng(n)
+    for lines in 1, 3, 17:
+        x = rng.standard_normal((lines, n)).astype(kind)
+        c = (x + 1j * rng.standard_normal((lines, n))).astype('complex64' if kind == 'float32' else 'complex128')
+        half = np.fft.rfft(x.astype(float)).astype(c.dtype)
+        for dim in 1, 0:
+            lay = (lambda a: a) if dim else (lambda a: np.ascontiguousarray(a.T))
+            for found, want in ((lib.fft.rfft(lib.from_numpy(lay(x)), dim=dim), np.fft.rfft(x.astype(float))),
+                                (lib.fft.fft(lib.from_numpy(lay(x)), dim=dim), np.fft.fft(x.astype(float))),
+                                (lib.fft.fft(lib.from_numpy(lay(c)), dim=dim), np.fft.fft(c.astype(complex))),
+                                (lib.fft.irfft(lib.from_numpy(lay(half)), n=n, dim=dim), np.fft.irfft(half.astype(complex), n=n))):
+                assert np.abs(found.resolve_conj().numpy() - lay(want)).max() <= bound * np.abs(want).max()
+
+
+def test_a_line_that_is_not_finite_leaves_the_others_alone(lib):
+    x = lib.randn(20, 64)
+    bad = x.clone()
+    bad[3, 5], bad[7, 0] = math.nan, math.inf
+    found, want = lib.fft.rfft(bad), lib.fft.rfft(x)
+    others = [i for i in range(20) if i not in (3, 7)]
+    assert lib.equal(found[others], want[others]) and found[3].real.isnan().any()

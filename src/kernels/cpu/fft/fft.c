@@ -181,9 +181,12 @@ fail:
 static void run_tasks(td_fft_job *job)
 {
     const td_fft_plan *plan = job->plan, *some = plan->half ? plan->half : plan, *whole = some->inner ? some->inner : some;
-    job->scratch = whole->n > plan->n ? whole->n : plan->n;
-    job->split_scratch = whole->columns ? whole->rows->n : 0;
-    job->side = whole->n <= TD_FFT_SIDE && job->lines >= (whole->columns ? 8 : 3);
+    const int64_t columns = whole->columns ? whole->columns->n : 0;
+    /* A contiguous line whose columns and rows fill vectors stays in the first cache alone. */
+    const bool full = columns && job->inner == 1 && columns % TD_FFT_BLOCK == 0 && whole->rows->n % TD_FFT_BLOCK == 0;
+    job->scratch = (whole->n > plan->n ? whole->n : plan->n) + columns;
+    job->split_scratch = columns ? whole->rows->n : 0;
+    job->side = whole->n <= TD_FFT_SIDE && !full && job->lines >= (columns ? 8 : 3);
     int64_t tasks = job->side ? (job->lines + TD_FFT_BLOCK - 1) / TD_FFT_BLOCK : job->lines;
     int64_t size = 8 * plan->n * (job->side ? TD_FFT_BLOCK : 1);
     td_parallel_for(0, tasks, 1 + 65536 / size, TD_ISA_PICK(td_fft_table)->tasks[plan->wide], job);

@@ -10,7 +10,8 @@
 
 enum { TD_FFT_RADIX = 31, TD_FFT_FACTORS = 48,
        TD_FFT_BLOCK = 16,               /* lines that are transformed side by side, at most */
-       TD_FFT_SPLIT = 1024,             /* from here on a line alone is cut into columns and rows */
+       TD_FFT_SPLIT = 256,              /* from here on a line alone is cut into columns and rows, */
+       TD_FFT_PARTS = 1024,             /* from here on lines side by side */
        TD_FFT_SIDE = 4096 };            /* up to here lines may go side by side: the second cache holds them */
 
 typedef struct td_fft_plan {

@@ -268,9 +268,9 @@ static void N(scatter_pairs)(const W *x, int64_t h, T scale, const N(lines_at) *
  * is read and written once for each of them instead of once per radix; `work` has room for two of the longer ones. */
 static W *N(side_by_parts)(const td_fft_plan *plan, W *x, W *y, W *work)
 {
-    if (!plan->columns)
+    if (!plan->columns || plan->n < TD_FFT_PARTS)
         return JOIN(side_plain, S)(plan, x, y);
-    const int64_t n1 = plan->columns->n, n2 = plan->rows->n;
+    const int64_t n1 = plan->columns->n, n2 = plan->rows->n, row = n2 + 1;      /* no power of two, for the cache's sake */
     const C *roots = plan->roots;
     W *more = work + n2;                /* the longer one */
     for (int64_t j = 0; j < n2; j++) {
@@ -279,10 +279,10 @@ static W *N(side_by_parts)(const td_fft_plan *plan, W *x, W *y, W *work)
         const W *z = JOIN(side_plain, S)(plan->columns, work, more);
         y[j] = z[0];
         for (int64_t k = 1; k < n1; k++)
-            y[k * n2 + j] = j ? JOIN(side_mul, S)(z[k], roots[j * k]) : z[k];
+            y[k * row + j] = j ? JOIN(side_mul, S)(z[k], roots[j * k]) : z[k];
     }
     for (int64_t k = 0; k < n1; k++) {
-        const W *z = JOIN(side_plain, S)(plan->rows, y + k * n2, work);
+        const W *z = JOIN(side_plain, S)(plan->rows, y + k * row, work);
         for (int64_t j = 0; j < n2; j++)
             x[k + n1 * j] = z[j];
     }
