@@ -128,3 +128,25 @@ def test_reflections_of_huge_tiny_and_missing_numbers(lib):
     assert q.tolist() == [[1, 0], [0, 1], [0, 0]] and r.tolist() == [[-2, 1], [0, 3]]
     q, r = lib.linalg.qr(lib.stack([lib.full((4, 3), float("nan")), lib.eye(4, 3)]))
     assert q[0].isnan().any() and r[1].abs().tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+@pytest.mark.parametrize("n", [1, 2, 5, 16, 17, 40])
+def test_complex_pivots_are_the_largest_by_the_sum_of_parts(lib, kind, n):
+    a = numbers((3, n, n), kind)
+    lu, pivots, info = lib.linalg.lu_factor_ex(lib.from_numpy(a))
+    for i in range(3):
+        rest = wide(a[i]).copy()
+        for j in range(n):
+            largest = j + int(np.argmax(np.abs(rest[j:, j].real) + np.abs(rest[j:, j].imag)))
+            assert int(pivots[i, j]) == largest + 1
+            rest[[j, largest]] = rest[[largest, j]]
+            rest[j + 1:, j] /= rest[j, j]
+            rest[j + 1:, j + 1:] -= np.outer(rest[j + 1:, j], rest[j, j + 1:])
+        near(lu[i], rest, kind, 20)
+    assert info.tolist() == [0, 0, 0]
+    b = a.copy()
+    b[1, :, -1] = 0
+    assert lib.linalg.lu_factor_ex(lib.from_numpy(b))[2].tolist() == [0, n, 0]
+    tiny = lib.tensor([[complex(1e-30, 1e-30)]], dtype=getattr(lib, kind))
+    assert abs(lib.linalg.inv(tiny).item() * complex(1e-30, 1e-30) - 1) < 1e-6

@@ -249,6 +249,36 @@ static int factor_rows(td_tensor *A, td_tensor *out, td_tensor *pivots, td_tenso
     return td_copy_elements(out, lu);
 }
 
+/* Complex matrices in columns: small ones by our own kernel, shared out among threads, others by getrf. */
+typedef struct complex_factors { td_dtype dtype; int64_t n; char *a; int *pivots, *info; } complex_factors;
+
+static void some_complex(void *context, int64_t from, int64_t to)
+{
+    const complex_factors *f = context;
+    const td_lu_table *lu = TD_ISA_PICK(td_lu_table);
+    for (int64_t i = from; i < to; i++) {
+        char *a = f->a + i * f->n * f->n * (int64_t)td_dtype_size(f->dtype);
+        f->info[i] = f->dtype == TD_C64 ? lu->complex_f32(f->n, (float *)a, f->pivots + i * f->n) : lu->complex_f64(f->n, (double *)a, f->pivots + i * f->n);
+    }
+}
+static int factor_complex(td_tensor *columns, int *pivots, int *info)
+{
+    const batch b = batch_of(columns);
+    const int m = b.columns, n = b.rows, lda = at_least_one(m), least = m < n ? m : n;
+    complex_factors f = {(td_dtype)columns->dtype, n, columns->data, pivots, info};
+    if (m == n && n <= TD_LU_COMPLEX) {
+        td_parallel_for(0, b.count, TD_THREAD_WORK / (4 * (int64_t)n * n * n + 64) + 1, some_complex, &f);
+        return 0;
+    }
+    td_lapack_function *getrf = td_lapack("getrf", NULL, (td_dtype)columns->dtype);
+    for (int64_t i = 0; i < b.count && getrf; i++) {
+        info[i] = 0;
+        if (least)
+            getrf(&m, &n, (char *)columns->data + i * b.stride, &lda, pivots + i * least, &info[i]);
+    }
+    return getrf ? 0 : -1;
+}
+
 /* Pivots count rows from 1 on, as LAPACK's; a zero on U's diagonal is reported by info and the factorization goes on. */
 int td_cpu_linalg_lu_factor_ex(td_tensor *A, bool pivot, bool check_errors, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
@@ -256,18 +286,9 @@ int td_cpu_linalg_lu_factor_ex(td_tensor *A, bool pivot, bool check_errors, td_t
     const char *op = "torch.linalg.lu_factor_ex";
     if (!td_dtype_is_complex((td_dtype)A->dtype))
         return td_checked(factor_rows(A, out0, out1, out2), check_errors, TD_FACTORS_LU, op, out2);
-    td_lapack_function *getrf = td_lapack("getrf", NULL, (td_dtype)A->dtype);
-    TD_AUTO td_tensor *a = getrf ? td_columns(A) : NULL;
-    if (!a)
+    TD_AUTO td_tensor *a = td_columns(A);
+    if (!a || factor_complex(a, (int *)out1->data, (int *)out2->data))
         return -1;
-    batch b = batch_of(a);
-    int m = b.columns, n = b.rows, lda = at_least_one(m), least = m < n ? m : n;
-    int *pivots = (int *)out1->data, *info = (int *)out2->data;
-    for (int64_t i = 0; i < b.count; i++) {
-        info[i] = 0;
-        if (least)
-            getrf(&m, &n, (char *)a->data + i * b.stride, &lda, pivots + i * least, &info[i]);
-    }
     return td_checked(from_columns(out0, a), check_errors, TD_FACTORS_LU, op, out2);
 }
 
@@ -317,16 +338,10 @@ static int solve(td_dtype dtype, int64_t n, int64_t k, void *a, int *pivots, voi
 static int solve_complex(td_tensor *a, td_tensor *x, int *info)
 {
     const batch p = batch_of(a);
-    const int n = p.rows, lda = at_least_one(n);
-    td_lapack_function *getrf = td_lapack("getrf", NULL, (td_dtype)a->dtype);
-    TD_AUTO td_tensor *pivots = getrf ? space(p.count * n, TD_I32) : NULL;
-    if (!pivots)
+    const int n = p.rows;
+    TD_AUTO td_tensor *pivots = space(p.count * n, TD_I32);
+    if (!pivots || factor_complex(a, (int *)pivots->data, info))
         return -1;
-    for (int64_t i = 0; i < p.count; i++) {
-        info[i] = 0;
-        if (n)
-            getrf(&n, &n, (char *)a->data + i * p.stride, &lda, (int *)pivots->data + i * n, &info[i]);
-    }
     triangles t = {.a = a, .x = x, .shape = {{NULL, 1, n, false, true}, {NULL, 1, n, true, false}}, .n_shapes = 2,
                    .pivots = (const int *)pivots->data, .info = info, .right = true};
     return run_triangles(&t);

@@ -5,7 +5,7 @@
 #include "kernels/cpu/isa/isa.h"
 
 /* Matrices of so many rows, which meet so many columns, or fewer, go through `many`. */
-enum { TD_LU_SMALL = 8, TD_LU_COLUMNS = 8 };
+enum { TD_LU_SMALL = 8, TD_LU_COLUMNS = 8, TD_LU_COMPLEX = 16 };     /* the last: complex ones, by complex_f32 or _f64 */
 
 typedef struct td_lu_table {
     /* a = p l u in place, l's diagonal of ones not stored.  pivots: min(m, n) rows (from 1 on) that changed places, one after
@@ -21,6 +21,9 @@ typedef struct td_lu_table {
     /* a = p l u and x = a^-1 x for `count` n x n matrices and as many x of k columns, which follow each other; pivots may be NULL */
     void (*many_f32)(int64_t count, int64_t n, int64_t k, float *a, float *x, int *pivots, int *info);
     void (*many_f64)(int64_t count, int64_t n, int64_t k, double *a, double *x, int *pivots, int *info);
+    /* p a = l u for a complex n x n matrix in columns, of few rows, as LAPACK's getrf does it; the first zero on u's diagonal, or 0 */
+    int (*complex_f32)(int64_t n, float *a, int *pivots);
+    int (*complex_f64)(int64_t n, double *a, int *pivots);
 } td_lu_table;
 
 TD_ISA_TABLES(td_lu_table, td_lu_table);

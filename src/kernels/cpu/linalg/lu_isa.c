@@ -30,6 +30,7 @@ extern const td_lu_table TD_ISA_NAME(td_lu_table);
 const td_lu_table TD_ISA_NAME(td_lu_table) = {
     .factor_f32 = factor_f32, .factor_f64 = factor_f64, .solve_f32 = solve_f32, .solve_f64 = solve_f64,
     .cholesky_f32 = cholesky_f32, .cholesky_f64 = cholesky_f64, .many_f32 = many_f32, .many_f64 = many_f64,
+    .complex_f32 = factor_complex_f32, .complex_f64 = factor_complex_f64,
 };
 
 #else
@@ -187,6 +188,56 @@ static int N(solve)(int64_t n, int64_t k, const T *a, int64_t row, const int *pi
 {
     N(exchange)(k, n, pivots, x, row_x);
     return N(forward)(n, k, a, row, x, row_x) || N(back)(n, k, a, row, x, row_x) ? -1 : 0;
+}
+
+/* 1 / (re + i im) without squares that need not be representable. */
+static inline void N(reciprocal)(T re, T im, T *to)
+{
+    const bool swap = N(size)(re) < N(size)(im);
+    const T ratio = swap ? re / im : im / re, whole = swap ? im + re * ratio : re + im * ratio;
+    to[0] = (swap ? ratio : 1) / whole, to[1] = -(swap ? 1 : ratio) / whole;
+}
+
+/* Column after column; the pivot is the number whose parts' sizes have the largest sum, as BLAS's icamax has it. */
+static int N(factor_complex)(int64_t n, T *a, int *pivots)
+{
+    int info = 0;
+    for (int64_t j = 0; j < n; j++) {
+        T *const column = a + 2 * j * n;
+        int64_t largest = j;
+        T most = N(size)(column[2 * j]) + N(size)(column[2 * j + 1]);
+        for (int64_t i = j + 1; i < n; i++) {
+            const T size = N(size)(column[2 * i]) + N(size)(column[2 * i + 1]);
+            if (size > most)
+                most = size, largest = i;
+        }
+        pivots[j] = (int)largest + 1;
+        if (most == 0) {
+            info = info ? info : (int)j + 1;
+            continue;
+        }
+        for (int64_t c = 0; c < n && largest != j; c++) {
+            T *one = a + 2 * (c * n + j), *other = a + 2 * (c * n + largest);
+            const T re = one[0], im = one[1];
+            one[0] = other[0], one[1] = other[1], other[0] = re, other[1] = im;
+        }
+        T inverse[2];
+        N(reciprocal)(column[2 * j], column[2 * j + 1], inverse);
+        for (int64_t i = j + 1; i < n; i++) {
+            const T re = column[2 * i], im = column[2 * i + 1];
+            column[2 * i] = re * inverse[0] - im * inverse[1], column[2 * i + 1] = re * inverse[1] + im * inverse[0];
+        }
+        for (int64_t c = j + 1; c < n; c++) {
+            T *const to = a + 2 * c * n;
+            const T re = to[2 * j], im = to[2 * j + 1];
+#pragma omp simd
+            for (int64_t i = j + 1; i < n; i++) {
+                to[2 * i] -= column[2 * i] * re - column[2 * i + 1] * im;
+                to[2 * i + 1] -= column[2 * i] * im + column[2 * i + 1] * re;
+            }
+        }
+    }
+    return info;
 }
 
 /* ---- a = u' u */
