@@ -95,12 +95,12 @@ typedef struct td_gemm_table {
 TD_ISA_TABLES(td_gemm_table, td_gemm_table);
 
 /* A product of tiles (AMX): c = alpha a b + beta c + bias, of m rows, n columns and k pairs.  a's pairs or its rows lie side by side, b in panels.
- * Rows of a that are made as they are needed: row() returns so many pairs of one, from `pair` on. */
+ * Rows of a may be made as they are needed: make() says where so many pairs of some of `most` rows are, from `pair` on; returns how many rows. */
 typedef struct td_tile_product {
     int64_t m, n, k;
     float alpha, beta;
     td_matrix a;
-    const float *(*row)(const void *context, int64_t row, int64_t pair, int64_t pairs);    /* or NULL: they are in a */
+    int (*make)(const void *context, int64_t row, int most, int64_t pair, int64_t pairs, td_matrix *made);      /* or NULL: they are in a */
     const void *context;
     const float *b;
     void *c;

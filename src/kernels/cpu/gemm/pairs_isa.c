@@ -387,10 +387,13 @@ static void tiles(const td_tile_product *p)
                 t.rest = t.depth == t.steps * t.each ? 0 : t.depth - (t.steps - 1) * t.each;
                 shape_for(rows < TD_TILE_ROWS ? (int)rows : TD_TILE_ROWS, t.each);
                 const td_matrix from = {(const float *)p->a.data + i * p->a.row + (k + t.skipped) * p->a.column, p->a.row, p->a.column};
-                for (int64_t r = 0; p->row && r < rows; r++)
-                    pack_tile_rows(&t, 1, p->row(p->context, i + r, k + t.skipped, t.depth), 0, 1,
-                                   a + r / TD_TILE_ROWS * t.steps * TD_TILE_STEP + r % TD_TILE_ROWS * 16);
-                for (int64_t r = 0; !p->row && r < rows; r += TD_TILE_ROWS)
+                td_matrix made;
+                for (int64_t r = 0, n; p->make && r < rows; r += n) {
+                    const int64_t left = TD_TILE_ROWS - r % TD_TILE_ROWS;
+                    n = p->make(p->context, i + r, (int)(rows - r < left ? rows - r : left), k + t.skipped, t.depth, &made);
+                    pack_tile_rows(&t, (int)n, made.data, made.row, 1, a + r / TD_TILE_ROWS * t.steps * TD_TILE_STEP + r % TD_TILE_ROWS * 16);
+                }
+                for (int64_t r = 0; !p->make && r < rows; r += TD_TILE_ROWS)
                     pack_tile_rows(&t, rows - r < TD_TILE_ROWS ? (int)(rows - r) : TD_TILE_ROWS, (const float *)from.data + r * from.row, from.row, from.column,
                                    a + r / TD_TILE_ROWS * t.steps * TD_TILE_STEP);
                 tile_group(&t, k + t.skipped, i, rows, a, sums);

@@ -238,23 +238,24 @@ typedef struct unpacking {
     uint16_t  *rows;
 } unpacking;
 
-static const float *unpacked(const void *context, int64_t row, int64_t pair, int64_t pairs)
+static int unpacked(const void *context, int64_t row, int most, int64_t pair, int64_t pairs, td_matrix *made)
 {
     const unpacking *u = context;
     const job *j = u->of;
     const td_packed_kernels *f = kernels_of(j->format);
     const uint8_t *at = j->rows + (u->first + row) * j->row_bytes;
     if (u->whole) {
-        uint16_t *to = u->rows + row % TOGETHER * j->k;
-        if (pair == 0)
-            f->unpack_fast(at, j->k, 0, j->k, u->scratch, to);
-        return (const float *)(to + 2 * pair);
+        for (int r = 0; r < most && pair == 0; r++)
+            f->unpack_fast(at + r * j->row_bytes, j->k, 0, j->k, u->scratch, u->rows + r * j->k);
+        *made = (td_matrix){u->rows + 2 * pair, j->k / 2, 1};
+        return most;
     }
     const int64_t from = 2 * pair / f->part * f->part, to = (2 * (pair + pairs) + f->part - 1) / f->part * f->part, end = to < j->k ? to : j->k;
     for (int64_t b = j->row_bytes * from / j->k; b < j->row_bytes * end / j->k; b += 64)       /* of a row that comes soon */
         __builtin_prefetch(at + SOON * j->row_bytes + b);
     f->unpack_fast(at, j->k, from, end, u->scratch, u->rows);
-    return (const float *)(u->rows + 2 * pair - from);
+    *made = (td_matrix){u->rows + 2 * pair - from, 0, 1};
+    return 1;
 }
 
 static void some_tiles(void *context, int64_t first, int64_t last)
@@ -274,7 +275,7 @@ static void some_tiles(void *context, int64_t first, int64_t last)
         n = clamp(j->n - from, 0, t->at_once);
         u.first = from;
         TD_ISA_PICK(td_gemm_pairs_table)->tiles(&(td_tile_product){
-            .m = n, .n = j->m, .k = j->k / 2, .alpha = 1, .row = unpacked, .context = &u, .b = t->packed,
+            .m = n, .n = j->m, .k = j->k / 2, .alpha = 1, .make = unpacked, .context = &u, .b = t->packed,
             .c = t->y + from * (t->halves ? 2 : 4), .ldc = j->n, .halves = t->halves, .transposed = true, .bias = j->bias ? j->bias + from : NULL, .room = (float *)block});
     }
     td_mem_free(block, bytes);
