@@ -194,7 +194,7 @@ def test_products_are_those_of_unpacked_weights(format):
 def test_products_with_any_number_of_rows(format, dtype):
     """From some rows on weights and x may become bfloat16 on the way; the last rows of weights are fewer than are taken at once."""
     g, dtype = tede.Generator().manual_seed(5), getattr(tede, dtype)
-    for n, k in (70, 256), (3, 512), (129, 1280):
+    for n, k in (70, 256), (3, 512), (129, 1280), (40, 2816):       # parts of the last begin within blocks
         w = tede.randn(n, k, generator=g, dtype=dtype).to_packed(format)
         dense, bias = w.float().to_dense().double(), tede.randn(n, generator=g).to(dtype)
         for m in 1, 15, 16, 17, 33, 100, 200:
@@ -442,3 +442,16 @@ def test_configurations_refuse():
     with pytest.raises(ValueError, match="layer '1': q4_0: rows of 8 elements aren't whole blocks of 32"):
         quantization.quantize_(net, quantization.Q4_0Config())
     assert not quantization.is_packed(net[0].weight)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_one_row_times_short_rows_is_what_several_rows_are(format):
+    """Four rows of weights far from each other are multiplied together then."""
+    g = tede.Generator().manual_seed(7)
+    x = tede.randn(3, 256, generator=g)
+    for n in 1, 2, 5, 6, 7, 70, 1001:
+        w, bias = tede.randn(n, 256, generator=g).to_packed(format), tede.randn(n, generator=g)
+        several = F.linear(x, w, bias)
+        for i in range(3):
+            one = F.linear(x[i:i + 1], w, bias)
+            assert tede.allclose(one[0], several[i], rtol=1e-4, atol=1e-4) and tede.allclose(F.linear(x[i:i + 1], w) + bias, one)

@@ -22,6 +22,7 @@ enum {
     TILE = 96,                  /* rows of weights that are unpacked at once */
     BLOCK = 1 << 19,            /* bytes of quantized activations that stay in the second cache while all weights meet them */
     ENOUGH = 16,                /* rows of activations from which weights are unpacked for products of tiles */
+    SHORT = 1 << 10,            /* bytes of rows */
     SOON = 3,                   /* rows of weights ahead of the one that is unpacked */
     PANELS = 96,                /* columns of activations that are packed at once: whole panels of pairs */
 };
@@ -131,6 +132,23 @@ int td_cpu__unpack_rows(td_tensor *rows, const char *format, int64_t columns, td
 
 /* ---- few rows */
 
+/* One row of x times rows of weights that are shorter than what the processor fetches by itself once it has seen where reading goes: the four that are
+ * multiplied together are a quarter of all apart, so that each of the four goes on through memory from tile to tile. */
+static void short_dots(const job *j, int64_t first, int64_t last, float *scratch)
+{
+    enum { R = TD_PACKED_ROWS };
+    const td_packed_kernels *f = kernels_of(j->format);
+    const int64_t all = clamp(j->n - first * R, 0, (last - first) * R), step = (all + R - 1) / R;
+    for (int64_t t = 0; t < step; t++) {
+        const int64_t r = first * R + t, there = (all - t + step - 1) / step;
+        float sums[R];
+        (td_packed_multiplies_bytes() ? f->dot_bytes : f->dot)((int)there, j->rows + r * j->row_bytes, j->row_bytes, step * j->row_bytes, j->k, 1, j->x, scratch,
+                                                     sums, R);
+        for (int64_t q = 0; q < there; q++)
+            j->y[r + q * step] = sums[q] + (j->bias ? j->bias[r + q * step] : 0);
+    }
+}
+
 static void some_dots(void *context, int64_t first, int64_t last)
 {
     job *j = context;
@@ -140,13 +158,18 @@ static void some_dots(void *context, int64_t first, int64_t last)
         fail(j);
         return;
     }
+    if (j->m == 1 && j->row_bytes < SHORT) {
+        short_dots(j, first, last, scratch);
+        td_mem_free(scratch, scratch_bytes(j->k));
+        return;
+    }
     for (int64_t from = 0, m; from < j->m; from += m) {
         m = clamp(BLOCK / (3 * j->k + 1), 4, j->m - from);
         m = m < j->m - from ? m / 4 * 4 : m;
         float *y = j->y + from * j->n;
         for (int64_t tile = first; tile < last; tile++) {
             const int64_t r = tile * TD_PACKED_ROWS, n = clamp(j->n - r, 0, TD_PACKED_ROWS);
-            (td_packed_multiplies_bytes() ? f->dot_bytes : f->dot)((int)n, j->rows + r * j->row_bytes, j->row_bytes, j->k, m,
+            (td_packed_multiplies_bytes() ? f->dot_bytes : f->dot)((int)n, j->rows + r * j->row_bytes, j->row_bytes, j->row_bytes, j->k, m,
                                                          (const td_packed_x *)j->x + from, scratch, y + r, j->n);
             for (int64_t i = 0; j->bias && i < m; i++)
                 for (int64_t c = r; c < r + n; c++)

@@ -22,11 +22,11 @@ typedef struct td_packed_kernels {
     /* Elements of a row.  `scratch` has room for 2 numbers for every 16 columns, rounded up to TD_PACKED_PAD, of one row. */
     void (*unpack_f32)(const uint8_t *row, int64_t k, float *scratch, float *to);
     void (*unpack_bf16)(const uint8_t *row, int64_t k, float *scratch, uint16_t *to);
-    /* y[i * ldy + r] = x[i] times row r of `rows` (at most TD_PACKED_ROWS, which scratch has room for) */
-    void (*dot)(int rows, const uint8_t *w, int64_t row_bytes, int64_t k, int64_t m, const td_packed_x *x, float *scratch, float *y,
+    /* y[i * ldy + r] = x[i] times row r of `rows` (at most TD_PACKED_ROWS, which scratch has room for), which are `apart` bytes from each other */
+    void (*dot)(int rows, const uint8_t *w, int64_t row_bytes, int64_t apart, int64_t k, int64_t m, const td_packed_x *x, float *scratch, float *y,
                 int64_t ldy);
     /* the same with the processor's dot products of bytes; NULL where the level has none (td_cpu_multiplies_bytes) */
-    void (*dot_bytes)(int rows, const uint8_t *w, int64_t row_bytes, int64_t k, int64_t m, const td_packed_x *x, float *scratch, float *y,
+    void (*dot_bytes)(int rows, const uint8_t *w, int64_t row_bytes, int64_t apart, int64_t k, int64_t m, const td_packed_x *x, float *scratch, float *y,
                       int64_t ldy);
     /* unpack_bf16 by the processor's conversion, of elements [from, end), which are multiples of `part` or the row's end; NULL as dot_bytes
      * (td_gemm_has_pairs) */

@@ -140,14 +140,14 @@ INLINE void add_32(int offset, int run, codes_32 codes, const float *scale, cons
 #endif
 
 /* R rows of weights, of which `rows` are there, and M of x. */
-INLINE void tile_32(int R, int M, td_codes *codes, int offset, int run, bool shifts, int rows, const uint8_t *w, int64_t row_bytes, int64_t k,
+INLINE void tile_32(int R, int M, td_codes *codes, int offset, int run, bool shifts, int rows, const uint8_t *w, int64_t row_bytes, int64_t apart, int64_t k,
                     const td_packed_x *x, const float *scales, int64_t step, float *y, int64_t ldy)
 {
     sums_32 sums[4][4];
     const uint8_t *row[4];
-    const int64_t groups = (k + 31) / 32, bytes = row_bytes / groups;
+    const int64_t groups = (k + 31) / 32, bytes = row_bytes / groups, next = apart == row_bytes ? R * row_bytes : row_bytes;
     for (int r = 0; r < R; r++) {
-        row[r] = w + (r < rows ? r : rows - 1) * row_bytes;
+        row[r] = w + (r < rows ? r : rows - 1) * apart;
         for (int j = 0; j < M; j++)
             sums[r][j] = no_sums();
     }
@@ -155,7 +155,7 @@ INLINE void tile_32(int R, int M, td_codes *codes, int offset, int run, bool shi
         _Pragma("GCC unroll 4")
         for (int r = 0; r < R; r++) {
             if (M == 1)                     /* of the rows that come next, as below */
-                __builtin_prefetch(row[r] + R * row_bytes + g * bytes);
+                __builtin_prefetch(row[r] + next + g * bytes);
             const codes_32 c = codes(row[r], k, g);
             _Pragma("GCC unroll 4")
             for (int j = 0; j < M; j++)
@@ -173,18 +173,18 @@ INLINE void tile_32(int R, int M, td_codes *codes, int offset, int run, bool shi
 
 /* Without dot products of bytes. */
 INLINE void dot_pairs(td_codes *codes, td_scales *scales, int offset, int run, bool shifts, int rows, const uint8_t *w, int64_t row_bytes,
-                      int64_t k, int64_t m, const td_packed_x *x, float *scratch, float *y, int64_t ldy)
+                      int64_t apart, int64_t k, int64_t m, const td_packed_x *x, float *scratch, float *y, int64_t ldy)
 {
     const int64_t step = td_packed_padded(k) / 16;
     for (int r = 0; r < TD_PACKED_ROWS; r++)
-        scales(w + (r < rows ? r : rows - 1) * row_bytes, k, true, scratch + 2 * r * step, scratch + (2 * r + 1) * step);
+        scales(w + (r < rows ? r : rows - 1) * apart, k, true, scratch + 2 * r * step, scratch + (2 * r + 1) * step);
     int64_t i = 0;
     for (; i + 4 <= m; i += 4)
         for (int r = 0; r < rows; r++)
-            tile_32(1, 4, codes, offset, run, shifts, 1, w + r * row_bytes, row_bytes, k, x + i, scratch + 2 * r * step, step,
+            tile_32(1, 4, codes, offset, run, shifts, 1, w + r * apart, row_bytes, apart, k, x + i, scratch + 2 * r * step, step,
                     y + i * ldy + r, ldy);
     for (; i < m; i++)
-        tile_32(4, 1, codes, offset, run, shifts, rows, w, row_bytes, k, x + i, scratch, step, y + i * ldy, ldy);
+        tile_32(4, 1, codes, offset, run, shifts, rows, w, row_bytes, apart, k, x + i, scratch, step, y + i * ldy, ldy);
 }
 
 #ifdef TD_AVX512
@@ -317,14 +317,14 @@ enum { AHEAD = 6 << 10 };       /* bytes from a row to those that are fetched me
 typedef __m512i td_wide(const uint8_t *row, int64_t k, int64_t b, int c, bool rest);
 
 INLINE void tile_512(int M, td_codes *codes, td_wide *wide, int offset, int run, bool shifts, int rows, const uint8_t *w, int64_t row_bytes,
-                     int64_t k, const td_packed_x *x, float *scales, int64_t step, float *y, int64_t ldy)
+                     int64_t apart, int64_t k, const td_packed_x *x, float *scales, int64_t step, float *y, int64_t ldy)
 {
     enum { R = TD_PACKED_ROWS };
     __m512 sums[R][4];
     const uint8_t *row[R];
     const int64_t whole = k / 64, runs = (k + run - 1) / run;
     for (int r = 0; r < R; r++) {           /* rows that aren't there are the last one again */
-        row[r] = w + (r < rows ? r : rows - 1) * row_bytes;
+        row[r] = w + (r < rows ? r : rows - 1) * apart;
         float *scale = scales + 2 * r * step;
         for (int j = 0; j < M; j++)
             sums[r][j] = _mm512_setzero_ps();
@@ -344,7 +344,9 @@ INLINE void tile_512(int M, td_codes *codes, td_wide *wide, int offset, int run,
         }
     }
     /* The next rows are fetched meanwhile: the processor's own prefetching begins anew at each page, which is a row or two. */
-    const int64_t bytes = whole >= 4 ? row_bytes / (whole / 4) : 0, tile = R * row_bytes, ahead = tile ? (AHEAD + tile - 1) / tile * tile : 0;
+    const bool together = apart == row_bytes;
+    const int64_t bytes = whole >= 4 ? row_bytes / (whole / 4) : 0, tile = together ? R * row_bytes : row_bytes, least = together ? AHEAD : AHEAD / R;
+    const int64_t ahead = tile ? (least + tile - 1) / tile * tile : 0;
     for (int64_t b = 0; b < whole / 4; b++) {
         const int64_t next = ahead + b * bytes;
         _Pragma("GCC unroll 2")
@@ -390,23 +392,23 @@ INLINE void tile_512(int M, td_codes *codes, td_wide *wide, int offset, int run,
 
 /* A single row of x comes last, since it changes the scales. */
 #define BYTES_KERNEL(F)                                                                                                            \
-    static void dot_bytes_##F(int rows, const uint8_t *w, int64_t row_bytes, int64_t k, int64_t m, const td_packed_x *x,           \
+    static void dot_bytes_##F(int rows, const uint8_t *w, int64_t row_bytes, int64_t apart, int64_t k, int64_t m, const td_packed_x *x, \
                               float *scratch, float *y, int64_t ldy)                                                               \
     {                                                                                                                              \
         const int64_t step = td_packed_padded(k) / 16;                                                                             \
         for (int r = 0; r < TD_PACKED_ROWS; r++)                                                                                   \
-            scales_##F(w + (r < rows ? r : rows - 1) * row_bytes, k, true, scratch + 2 * r * step, scratch + (2 * r + 1) * step);  \
+            scales_##F(w + (r < rows ? r : rows - 1) * apart, k, true, scratch + 2 * r * step, scratch + (2 * r + 1) * step);  \
         int64_t i = 0;                                                                                                             \
         for (; i + 4 <= m; i += 4)                                                                                                 \
-            tile_512(4, codes_##F, wide_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, k, x + i, scratch, step,         \
+            tile_512(4, codes_##F, wide_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, apart, k, x + i, scratch, step,  \
                      y + i * ldy, ldy);                                                                                            \
         if (i + 2 <= m) {                                                                                                          \
-            tile_512(2, codes_##F, wide_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, k, x + i, scratch, step,         \
+            tile_512(2, codes_##F, wide_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, apart, k, x + i, scratch, step,  \
                      y + i * ldy, ldy);                                                                                            \
             i += 2;                                                                                                                \
         }                                                                                                                          \
         if (i < m)                                                                                                                 \
-            tile_512(1, codes_##F, wide_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, k, x + i, scratch, step,         \
+            tile_512(1, codes_##F, wide_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, apart, k, x + i, scratch, step,  \
                      y + i * ldy, ldy);                                                                                            \
     }
 #else
@@ -532,10 +534,10 @@ INLINE void unpack(td_codes *codes, td_scales *scales, td_part *part, td_wide *w
     {                                                                                                                              \
         unpack(codes_##F, scales_##F, part_##F, WIDE_OF(F), OFFSET_##F, RUN_##F, SHIFTS_##F, row, k, 0, k, scratch, BRAINS, to);   \
     }                                                                                                                              \
-    static void dot_##F(int rows, const uint8_t *w, int64_t row_bytes, int64_t k, int64_t m, const td_packed_x *x, float *scratch, \
+    static void dot_##F(int rows, const uint8_t *w, int64_t row_bytes, int64_t apart, int64_t k, int64_t m, const td_packed_x *x, float *scratch, \
                         float *y, int64_t ldy)                                                                                     \
     {                                                                                                                              \
-        dot_pairs(codes_##F, scales_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, k, m, x, scratch, y, ldy);           \
+        dot_pairs(codes_##F, scales_##F, OFFSET_##F, RUN_##F, SHIFTS_##F, rows, w, row_bytes, apart, k, m, x, scratch, y, ldy);    \
     }                                                                                                                              \
     BYTES_KERNEL(F)
 TD_PACKED_EACH(KERNELS)
