@@ -2357,7 +2357,7 @@ TD_API td_tensor *td_quantize_per_tensor_dynamic(td_tensor *self, td_dtype dtype
 /* Quantized with a scale and a zero point for each index of a dimension. */
 TD_API td_tensor *td_quantize_per_channel(td_tensor *self, td_tensor *scales, td_tensor *zero_points,
         int64_t axis, td_dtype dtype);
-/* The numbers that a quantized tensor's integers stand for, as float32; a packed tensor unpacked, in its dtype. */
+/* The numbers that a quantized tensor's integers stand for, as float32; a packed tensor unpacked, in its dtype. Other tensors are converted to float32. */
 TD_API td_tensor *td_dequantize_self(td_tensor *self);
 /* dequantize with one rounding. */
 TD_API td_tensor *td__dequantize_fused(td_tensor *self);

@@ -244,3 +244,9 @@ def test_nan_is_looked_for_wherever_anomalies_are(lib):
     with lib.autograd.detect_anomaly(check_nan=False):
         assert lib.is_anomaly_check_nan_enabled() is False
     assert lib.is_anomaly_check_nan_enabled() is True
+
+
+def test_what_is_not_quantized_is_converted_by_dequantize(lib):
+    for dtype in lib.int64, lib.uint8, lib.bool, lib.float16, lib.float64:
+        x = lib.ones(3, dtype=dtype)
+        assert x.dequantize().dtype == lib.dequantize(x).dtype == lib.float32 and lib.equal(lib.dequantize(x), lib.ones(3))

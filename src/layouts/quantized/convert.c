@@ -238,11 +238,8 @@ td_tensor *td_op_quantize_per_channel(td_tensor *self, td_tensor *scales, td_ten
     return td_quantized_from(self, q, dtype);
 }
 
-td_tensor *td_op_dequantize_self(td_tensor *self)
-{
-    return td_is_floating(self) ? td_to(self, TD_F32)
-           : td_fail(TD_E_NOT_IMPLEMENTED, "Could not run 'aten::dequantize.self' with arguments from the 'CPU' backend.");
-}
+/* What isn't quantized is converted. */
+td_tensor *td_op_dequantize_self(td_tensor *self) { return td_to(self, TD_F32); }
 td_tensor *td_quantized_dequantize_self(td_tensor *self)
 {
     TD_AUTO td_tensor *integers = each_of(self);
