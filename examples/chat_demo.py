@@ -133,7 +133,7 @@ def train(model, data, options):
 # The command ----------------------------------------------------------------------------------------------------
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     add = parser.add_argument
     add("--seconds", type=int, default=120, help="of training")
     add("--steps", type=int, default=0, help="train for so many steps instead")

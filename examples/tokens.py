@@ -67,7 +67,7 @@ class Tokenizer:
         return ids
 
     def _encode_words(self, text):
-        for word in self.pattern.findall(text):
+        for word in self.pattern.findall(text) if self.pattern else ():
             if word not in self.words:
                 characters = "".join(CHARACTER[byte] for byte in word.encode())
                 whole = self.whole_words and characters in self.ids

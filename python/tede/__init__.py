@@ -175,7 +175,7 @@ _LEGACY = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "f
            "BoolTensor": "bool"}
 
 
-def is_tensor(obj):
+def is_tensor(obj: object) -> bool:
     """Whether `obj` is a Tensor; ``isinstance(obj, tede.Tensor)`` says the same.
 
     >>> tede.is_tensor([1])
@@ -184,7 +184,7 @@ def is_tensor(obj):
     return isinstance(obj, Tensor)
 
 
-def is_storage(obj):
+def is_storage(obj: object) -> bool:
     """Whether `obj` is a storage.
 
     >>> tede.is_storage(tede.ones(1).untyped_storage())
@@ -194,7 +194,7 @@ def is_storage(obj):
 
 
 @_overridable
-def is_floating_point(input):
+def is_floating_point(input: Tensor) -> bool:
     """Whether the tensor's dtype is a floating point one; complex ones aren't.
 
     >>> tede.is_floating_point(tede.ones(1))
@@ -204,7 +204,7 @@ def is_floating_point(input):
 
 
 @_overridable
-def is_complex(input):
+def is_complex(input: Tensor) -> bool:
     """Whether the tensor's dtype is complex.
 
     >>> tede.is_complex(tede.tensor(1j))
@@ -214,7 +214,7 @@ def is_complex(input):
 
 
 @_overridable
-def is_conj(input):
+def is_conj(input: Tensor) -> bool:
     """Whether the tensor is conjugated when it is read, as `x.conj()` is.
 
     >>> tede.is_conj(tede.tensor([1j]).conj())
@@ -224,7 +224,7 @@ def is_conj(input):
 
 
 @_overridable
-def is_neg(input):
+def is_neg(input: Tensor) -> bool:
     """Whether the tensor is negated when it is read, as the imaginary part of a conjugate is.
 
     >>> tede.is_neg(tede.tensor([1j]).conj().imag)
@@ -234,7 +234,7 @@ def is_neg(input):
 
 
 @_overridable
-def is_inference(input):
+def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in `inference_mode`.
 
     >>> tede.is_inference(tede.ones(1))
@@ -244,7 +244,7 @@ def is_inference(input):
 
 
 @_overridable
-def is_signed(input):
+def is_signed(input: Tensor) -> bool:
     """Whether the tensor's dtype has negative numbers.
 
     >>> tede.is_signed(tede.tensor([1], dtype=tede.uint8))
@@ -254,7 +254,7 @@ def is_signed(input):
 
 
 @_overridable
-def is_same_size(input, other):
+def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have one shape.
 
     >>> tede.is_same_size(tede.ones(2), tede.zeros(2))
@@ -263,7 +263,7 @@ def is_same_size(input, other):
     return input.is_same_size(other)
 
 
-def is_distributed(input):
+def is_distributed(input: Tensor) -> bool:
     """False: no tensor is spread over processes by itself; DTensors are a class.
 
     >>> tede.is_distributed(tede.ones(1))
@@ -273,7 +273,7 @@ def is_distributed(input):
 
 
 @_overridable
-def isreal(input):
+def isreal(input: Tensor) -> Tensor:
     """Where the imaginary part is zero; True for dtypes without one.
 
     >>> tede.isreal(tede.tensor([1 + 0j, 1j]))
@@ -292,7 +292,7 @@ def detach_(input):
 
 
 @_overridable
-def get_device(input):
+def get_device(input: Tensor) -> int:
     """The number of the tensor's device, -1 on the CPU.
 
     >>> tede.get_device(tede.ones(1))
@@ -330,7 +330,7 @@ def set_flush_denormal(mode):
 
 
 @_overridable
-def numel(input):
+def numel(input: Tensor) -> int:
     """The number of elements.
 
     >>> tede.numel(tede.ones(2, 3))
@@ -339,7 +339,7 @@ def numel(input):
     return input.numel()
 
 
-def typename(obj):
+def typename(obj: object) -> str:
     """"torch.FloatTensor" for a tensor, the name of a class or function, else that of the object's class.
 
     >>> tede.typename([])

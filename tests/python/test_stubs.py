@@ -1,5 +1,6 @@
 """The generated stubs name what is there, and a type checker reads a program by them."""
 import ast
+import importlib.util
 import pathlib
 import subprocess
 import sys
@@ -80,3 +81,18 @@ def test_a_typed_program_is_clean_under_strict_rules(tmp_path):
 def test_the_typed_program_runs(tmp_path):
     run = subprocess.run([sys.executable, str(TYPED), '--folder', str(tmp_path)], capture_output=True, text=True)
     assert run.returncode == 0 and run.stdout.startswith('accuracy'), run.stdout + run.stderr
+
+
+# What PyTorch's stubs name of a tensor and tede's don't: Python 2's methods, and a constructor, which is __init__ here.
+NOT_HERE = {'__div__', '__idiv__', '__long__', '__nonzero__', '__new__'}
+
+
+def test_the_stubs_name_what_those_of_pytorch_name_of_tensors():
+    torch = importlib.util.find_spec('torch')
+    if torch is None:
+        pytest.skip('there is no PyTorch')
+    theirs = pathlib.Path(torch.origin).parent / '_C' / '__init__.pyi'
+    found = {name for name in definitions(theirs)['TensorBase'] if not name.startswith('_') or name.startswith('__')}
+    attributes = {node.target.id for kind in ast.parse((STUBS / '__init__.pyi').read_text()).body if getattr(kind, 'name', '') == 'Tensor'
+                  for node in kind.body if isinstance(node, ast.AnnAssign)}
+    assert len(found) > 500 and found - definitions(STUBS / '__init__.pyi')['Tensor'] - attributes == NOT_HERE

@@ -100,7 +100,8 @@ def _with_aux(result, api):
     return result
 
 
-def grad_and_value(func, argnums=0, has_aux: bool = False) -> "Callable[..., Any]":
+def grad_and_value(func: "Callable[..., Any]", argnums: "int | tuple[int, ...]" = 0,
+                   has_aux: bool = False) -> "Callable[..., Any]":
     """`grad`, whose result is (gradient, the number that `func` gives).
 
         argnums, has_aux: as there; with has_aux (gradient, (number, something)).
@@ -136,7 +137,8 @@ def _leaf_of(x, number):
     return _leaf(lower(x, number))
 
 
-def grad(func, argnums=0, has_aux: bool = False) -> "Callable[..., Any]":
+def grad(func: "Callable[..., Any]", argnums: "int | tuple[int, ...]" = 0,
+         has_aux: bool = False) -> "Callable[..., Any]":
     """The gradient of `func`, which gives one number, as a function of the same arguments.
 
         argnums: with respect to which argument, or a tuple of them; each may be a dict or a list of tensors.
@@ -348,7 +350,7 @@ def _chunks(total, chunk_size):
     return [(i, min(i + step, total)) for i in range(0, total, step)] or [(0, 0)]
 
 
-def jacrev(func, argnums=0, *, has_aux: bool = False, chunk_size=None,
+def jacrev(func: "Callable[..., Any]", argnums: "int | tuple[int, ...]" = 0, *, has_aux: bool = False, chunk_size=None,
            _preallocate_and_copy=False) -> "Callable[..., Any]":
     """All derivatives of `func`, as a function of the same arguments, in reverse mode: for many inputs and few outputs.
 
@@ -388,7 +390,8 @@ def jacrev(func, argnums=0, *, has_aux: bool = False, chunk_size=None,
     return wraps(func, jacobian)
 
 
-def jacfwd(func, argnums=0, has_aux: bool = False, *, randomness="error") -> "Callable[..., Any]":
+def jacfwd(func: "Callable[..., Any]", argnums: "int | tuple[int, ...]" = 0, has_aux: bool = False, *,
+           randomness: str = "error") -> "Callable[..., Any]":
     """All derivatives of `func`, as a function of the same arguments, in forward mode: for few inputs and many outputs.
 
         argnums: with respect to which argument, or a tuple of them.
@@ -430,7 +433,7 @@ def jacfwd(func, argnums=0, has_aux: bool = False, *, randomness="error") -> "Ca
     return wraps(func, jacobian)
 
 
-def hessian(func, argnums=0) -> "Callable[..., Any]":
+def hessian(func: "Callable[..., Any]", argnums: "int | tuple[int, ...]" = 0) -> "Callable[..., Any]":
     """The second derivatives of `func`, as a function of the same arguments: ``jacfwd(jacrev(func))``.
 
         argnums: with respect to which argument, or a tuple of them.

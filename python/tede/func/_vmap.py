@@ -204,7 +204,8 @@ def _joined(chunks, out_dims, func):
     return tree_unflatten([parts[0] if d is None else tede.cat(parts, d) for parts, d in zip(zip(*flat), dims)], spec[0])
 
 
-def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None) -> "Callable[..., Any]":
+def vmap(func: "Callable[..., Any]", in_dims: "Any" = 0, out_dims: "Any" = 0, randomness: str = "error", *,
+         chunk_size: "int | None" = None) -> "Callable[..., Any]":
     """A function of single examples becomes one of batches: of each argument, dimension `in_dims` is the batch, and
     each result has it at `out_dims`.
 
