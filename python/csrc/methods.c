@@ -374,10 +374,10 @@ static PyObject *convert(PyObject *self, PyObject *args, PyObject *kw, td_dtype 
     return made ? td_py_wrap(made) : NULL;
 }
 #define CONVERSIONS(_)                                                                                              \
-    _(float, TD_F32) _(double, TD_F64) _(half, TD_F16) _(bfloat16, TD_BF16) _(int, TD_I32) _(long, TD_I64)          \
-    _(short, TD_I16) _(char, TD_I8) _(byte, TD_U8) _(bool, TD_BOOL) _(cfloat, TD_C64) _(cdouble, TD_C128) \
-    _(chalf, TD_C32)
-#define CONVERSION(name, dtype) \
+    _(float, TD_F32, "float32") _(double, TD_F64, "float64") _(half, TD_F16, "float16") _(bfloat16, TD_BF16, "bfloat16") \
+    _(int, TD_I32, "int32") _(long, TD_I64, "int64") _(short, TD_I16, "int16") _(char, TD_I8, "int8") _(byte, TD_U8, "uint8") \
+    _(bool, TD_BOOL, "bool") _(cfloat, TD_C64, "complex64") _(cdouble, TD_C128, "complex128") _(chalf, TD_C32, "complex32")
+#define CONVERSION(name, dtype, word) \
     static PyObject *to_##name(PyObject *self, PyObject *args, PyObject *kw)                                        \
     { return convert(self, args, kw, dtype, TD_DEVICE_NONE, #name); }
 CONVERSIONS(CONVERSION)
@@ -536,48 +536,99 @@ NAMED(dlpack_device, "__dlpack_device__") { return td_py_method_dlpack_device(se
 
 #define FAST(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL | METH_KEYWORDS
 #define WORDS(f) (PyCFunction)(void (*)(void))f, METH_VARARGS | METH_KEYWORDS
-#define CONVERSION_ROW(name, dtype) {#name, WORDS(to_##name), NULL},
+#define CONVERSION_ROW(name, dtype, word)                              \
+    {#name, WORDS(to_##name), #name "($self, memory_format=None)\n--\n\n" \
+     "``to(tede." word ")``: the tensor with its elements converted; itself where it has that dtype already."},
 PyMethodDef td_py_methods[] = {
-    {"size", FAST(size), "size(dim=None): the sizes of all dimensions, or of one."},
-    {"stride", FAST(stride), "stride(dim=None): elements between neighbours in each dimension, or in one."},
-    {"dim", dim, METH_NOARGS, NULL},
-    {"ndimension", ndimension, METH_NOARGS, NULL},
-    {"numel", numel, METH_NOARGS, "The number of elements."},
-    {"nelement", nelement, METH_NOARGS, NULL},
-    {"element_size", element_size, METH_NOARGS, NULL},
-    {"storage_offset", storage_offset, METH_NOARGS, "Where in its storage the first element is."},
-    {"data_ptr", data_ptr, METH_NOARGS, "The address of the first element."},
-    {"is_floating_point", is_floating_point, METH_NOARGS, NULL},
-    {"is_complex", is_complex, METH_NOARGS, NULL},
-    {"is_signed", is_signed, METH_NOARGS, NULL},
-    {"is_conj", is_conj, METH_NOARGS, NULL},
-    {"is_neg", is_neg, METH_NOARGS, NULL},
-    {"is_inference", is_inference, METH_NOARGS, NULL},
+    {"size", FAST(size),
+     "size($self, dim=None)\n--\n\nThe sizes of all dimensions, or of one.\n\n"
+     "    >>> tede.ones(2, 3).size(), tede.ones(2, 3).size(-1)\n    (tede.Size([2, 3]), 3)"},
+    {"stride", FAST(stride),
+     "stride($self, dim=None)\n--\n\nHow many elements lie between neighbours of each dimension, or of one.\n\n"
+     "    >>> tede.ones(2, 3).stride()\n    (3, 1)"},
+    {"dim", dim, METH_NOARGS,
+     "dim($self)\n--\n\nThe number of dimensions; ``ndim`` is the same.\n\n    >>> tede.ones(2, 3).dim()\n    2"},
+    {"ndimension", ndimension, METH_NOARGS,
+     "ndimension($self)\n--\n\nThe number of dimensions; ``dim()`` is the same.\n\n    >>> tede.ones(2, 3).ndimension()\n    2"},
+    {"numel", numel, METH_NOARGS,
+     "numel($self)\n--\n\nThe number of elements.\n\n    >>> tede.ones(2, 3).numel()\n    6"},
+    {"nelement", nelement, METH_NOARGS,
+     "nelement($self)\n--\n\nThe number of elements; ``numel()`` is the same.\n\n    >>> tede.ones(2, 3).nelement()\n    6"},
+    {"element_size", element_size, METH_NOARGS,
+     "element_size($self)\n--\n\nHow many bytes an element takes.\n\n    >>> tede.ones(2, dtype=tede.float64).element_size()\n"
+     "    8"},
+    {"storage_offset", storage_offset, METH_NOARGS,
+     "storage_offset($self)\n--\n\nWhere in its storage the first element is, in elements.\n\n"
+     "    >>> tede.arange(4)[2:].storage_offset()\n    2"},
+    {"data_ptr", data_ptr, METH_NOARGS,
+     "data_ptr($self)\n--\n\nThe address of the first element.\n\n    >>> x = tede.ones(2)\n"
+     "    >>> x.view(2, 1).data_ptr() == x.data_ptr()\n    True"},
+    {"is_floating_point", is_floating_point, METH_NOARGS,
+     "is_floating_point($self)\n--\n\nWhether the dtype is one of floating point numbers; complex ones aren't.\n\n"
+     "    >>> tede.ones(2).is_floating_point()\n    True"},
+    {"is_complex", is_complex, METH_NOARGS,
+     "is_complex($self)\n--\n\nWhether the dtype is complex.\n\n    >>> tede.ones(2).is_complex()\n    False"},
+    {"is_signed", is_signed, METH_NOARGS,
+     "is_signed($self)\n--\n\nWhether the dtype has negative numbers.\n\n    >>> tede.ones(2, dtype=tede.uint8).is_signed()\n"
+     "    False"},
+    {"is_conj", is_conj, METH_NOARGS,
+     "is_conj($self)\n--\n\nWhether the tensor is a view whose elements are still to be conjugated: what ``conj()`` gives.\n\n"
+     "    >>> tede.tensor([1j]).conj().is_conj()\n    True"},
+    {"is_neg", is_neg, METH_NOARGS,
+     "is_neg($self)\n--\n\n"
+     "Whether the tensor is a view whose elements are still to be negated: what ``imag`` of a ``conj()`` gives.\n\n"
+     "    >>> tede.tensor([1j]).conj().imag.is_neg()\n    True"},
+    {"is_inference", is_inference, METH_NOARGS,
+     "is_inference($self)\n--\n\nWhether it was made in ``inference_mode``, so that autograd can't record it.\n\n"
+     "    >>> tede.ones(2).is_inference()\n    False"},
     {"is_read_only", is_read_only, METH_NOARGS, "Whether writing to the tensor is an error."},
     {"read_only", read_only, METH_NOARGS, "A view of the tensor through which, and through whose views, nothing can be written."},
-    {"is_pinned", (PyCFunction)(void (*)(void))td_py_is_pinned, METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"is_pinned", FAST(td_py_is_pinned),
+     "is_pinned($self, device=None)\n--\n\nWhether the memory is locked, see ``pin_memory``."},
     {"pin_memory", (PyCFunction)(void (*)(void))td_py_pin_memory, METH_FASTCALL | METH_KEYWORDS,
      "pin_memory(device=None): the tensor in page-locked memory, from which an accelerator copies while the CPU goes on."},
     {"record_stream", td_py_record_stream, METH_O, "Its memory isn't reused before the work that is queued on the stream is done."},
-    {"get_device", get_device, METH_NOARGS, NULL},
+    {"get_device", get_device, METH_NOARGS,
+     "get_device($self)\n--\n\nThe number of the device that it lies on; -1 for the CPU.\n\n"
+     "    >>> tede.ones(2).get_device()\n    -1"},
     {"untyped_storage", untyped_storage, METH_NOARGS, "The bytes beneath."},
-    {"is_contiguous", WORDS(is_contiguous), NULL},
-    {"item", item, METH_NOARGS, "The value of a tensor with one element, as a Python number."},
-    {"tolist", tolist, METH_NOARGS, "The elements as nested lists, or a number."},
+    {"is_contiguous", WORDS(is_contiguous),
+     "is_contiguous($self, *, memory_format=None)\n--\n\n"
+     "Whether the elements lie row by row in memory, or in the order of another format.\n\n"
+     "    >>> tede.ones(2, 3).t().is_contiguous()\n    False"},
+    {"item", item, METH_NOARGS,
+     "item($self)\n--\n\nThe value of a tensor with one element, as a Python number; a RuntimeError for others.\n\n"
+     "    >>> tede.tensor([2.5]).item()\n    2.5"},
+    {"tolist", tolist, METH_NOARGS,
+     "tolist($self)\n--\n\nThe elements as nested lists, or a number.\n\n    >>> tede.tensor([[1, 2], [3, 4]]).tolist()\n"
+     "    [[1, 2], [3, 4]]"},
     {"__complex__", number_complex, METH_NOARGS, NULL},
     {"to", FAST(to), "to(dtype), to(device, dtype=None), to(other): converted, or itself if nothing changes."},
     CONVERSIONS(CONVERSION_ROW)
-    {"cpu", WORDS(cpu), NULL},
-    {"requires_grad_", FAST(requires_grad_), NULL},
-    {"retain_grad", retain_grad, METH_NOARGS, NULL},
+    {"cpu", WORDS(cpu),
+     "cpu($self, memory_format=None)\n--\n\nThe tensor on the CPU; itself where it lies there already.\n\n"
+     "    >>> x = tede.ones(2)\n    >>> x.cpu() is x\n    True"},
+    {"requires_grad_", FAST(requires_grad_),
+     "requires_grad_($self, requires_grad=True)\n--\n\n"
+     "Let autograd note what is done with the tensor from now on, or no longer; returns the tensor.\n\n"
+     "    >>> tede.ones(2).requires_grad_()\n    tensor([1., 1.], requires_grad=True)"},
+    {"retain_grad", retain_grad, METH_NOARGS,
+     "retain_grad($self)\n--\n\nLet ``grad`` be filled in by a backward pass, though the tensor isn't a leaf.\n\n"
+     "    >>> x = tede.ones(2, requires_grad=True)\n    >>> y = x * 3\n    >>> y.retain_grad()\n    >>> y.sum().backward()\n"
+     "    >>> y.grad\n    tensor([1., 1.])"},
     {"_is_view", is_view, METH_NOARGS, "Whether it is a view of another tensor."},
-    {"detach_", detach_, METH_NOARGS, "Forget the history, in place."},
+    {"detach_", detach_, METH_NOARGS,
+     "detach_($self)\n--\n\nForget the history, in place; returns the tensor.\n\n"
+     "    >>> y = tede.ones(2, requires_grad=True) * 3\n    >>> y.detach_().requires_grad\n    False"},
     {"backward", WORDS(method_backward), "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
      "Add the gradients of this result to those of the leaves that it was computed from."},
     {"register_hook", FAST(register_hook), "register_hook($self, hook)\n--\n\nCall a function with the gradient when it is known; it may replace it."},
     {"register_post_accumulate_grad_hook", FAST(register_leaf_hook),
      "register_post_accumulate_grad_hook($self, hook)\n--\n\nCall a function with the leaf once its gradient has been added to."},
-    {"new_tensor", FAST(td_py_new_tensor), NULL},
+    {"new_tensor", FAST(td_py_new_tensor),
+     "new_tensor($self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False)\n--\n\n"
+     "``tede.tensor(data)`` of the same dtype and on the same device, unless said otherwise.\n\n"
+     "    >>> tede.ones(1, dtype=tede.float64).new_tensor([1, 2])\n    tensor([1., 2.], dtype=torch.float64)"},
     {"numpy", WORDS(method_numpy), "A NumPy array over the same memory."},
     {"__array__", WORDS(method_array), NULL},
     {"__dlpack__", WORDS(method_dlpack), NULL},

@@ -377,8 +377,8 @@ static PyObject *is_mkldnn(PyObject *self, void *unused)
     const int layout = td_py_layout_of(self);
     return layout < 0 ? NULL : PyBool_FromLong(layout >= TD_LAYOUTS_KNOWN && strcmp(td_layout_name(layout), "_mkldnn") == 0);
 }
-#define IS_DEVICE(name, kind) {name, is_device, NULL, NULL, &(KindCheck){name, kind}}
-#define IS_LAYOUT(name, kind) {name, is_layout, NULL, NULL, &(KindCheck){name, kind}}
+#define IS_DEVICE(name, kind) {name, is_device, NULL, "Whether it lies on such a device.", &(KindCheck){name, kind}}
+#define IS_LAYOUT(name, kind) {name, is_layout, NULL, "Whether its layout is this one.", &(KindCheck){name, kind}}
 GETTER(__array_priority__)
 {
     (void)self, (void)unused;
@@ -409,7 +409,7 @@ PyGetSetDef td_py_getset[] = {
     {"shape", get_shape, NULL, "The sizes of all dimensions.", NULL},
     {"dtype", get_dtype, NULL, "The type of the elements.", NULL},
     {"device", get_device, NULL, "Where the elements are.", NULL},
-    {"layout", get_layout, NULL, NULL, NULL},
+    {"layout", get_layout, NULL, "How elements are stored: ``tede.strided``, ``tede.sparse_coo``, ...\n\n>>> tede.ones(2).layout\ntede.strided", NULL},
     {"ndim", get_ndim, NULL, "The number of dimensions.", NULL},
     {"itemsize", get_itemsize, NULL, "Bytes of an element.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
@@ -423,9 +423,9 @@ PyGetSetDef td_py_getset[] = {
     {"_grad", get__grad, set_grad, NULL, NULL},
     {"grad_fn", get_grad_fn, NULL, "The node of the gradient graph that made it.", NULL},
     {"_grad_fn", get_grad_fn, set__grad_fn, NULL, NULL},
-    {"retains_grad", get_retains_grad, NULL, NULL, NULL},
-    {"output_nr", get_output_nr, NULL, NULL, NULL},
-    {"name", get_name, set_name, NULL, NULL},
+    {"retains_grad", get_retains_grad, NULL, "Whether it isn't a leaf, and gets a ``grad`` nevertheless: see ``retain_grad``.", NULL},
+    {"output_nr", get_output_nr, NULL, "Which of the results of ``grad_fn`` it is.", NULL},
+    {"name", get_name, set_name, "A name that a program may give it; None without one.", NULL},
     {"data", get_data, set_data, "The same elements, apart from history and version counter.", NULL},
     {"T", get_T, NULL, "The dimensions in reverse order.", NULL},
     {"mT", get_mT, NULL, "The last two dimensions exchanged.", NULL},
@@ -438,9 +438,9 @@ PyGetSetDef td_py_getset[] = {
     IS_DEVICE("is_cuda", TD_CUDA),
     IS_LAYOUT("is_sparse", TD_SPARSE_COO),
     IS_LAYOUT("is_sparse_csr", TD_SPARSE_CSR),
-    {"is_quantized", is_quantized, NULL, NULL, NULL},
+    {"is_quantized", is_quantized, NULL, "Whether integers with a scale stand for its elements.", NULL},
     {"is_mkldnn", is_mkldnn, NULL, "Whether its layout is mkldnn.", NULL},
-    {"is_nested", is_nested, NULL, NULL, NULL},
+    {"is_nested", is_nested, NULL, "Whether it is a nested tensor, whose components have shapes of their own.", NULL},
     IS_DEVICE("is_xla", -1),
     IS_DEVICE("is_xpu", -1),
     IS_DEVICE("is_ipu", -1),
@@ -450,6 +450,6 @@ PyGetSetDef td_py_getset[] = {
     IS_DEVICE("is_mps", -1),
     {"__array_priority__", get___array_priority__, NULL, NULL, NULL},
     {"_backward_hooks", td_py_get_hooks, td_py_set_hooks, "Hooks by number, if the program has set it.", NULL},
-    {"volatile", get_volatile, set_volatile, NULL, NULL},
+    {"volatile", get_volatile, set_volatile, "False: ``no_grad`` has taken its place.", NULL},
     {NULL},
 };

@@ -470,6 +470,7 @@ def share_memory_(self):
 
 @method
 def is_shared(self):
+    """Whether other processes see the memory: see ``share_memory_``."""
     return self.untyped_storage().is_shared()
 
 
@@ -608,6 +609,7 @@ def isreal(self):
 
 @method
 def polygamma(self, n):
+    """See ``tede.polygamma``."""
     return _C._functions["polygamma"](n, self)
 
 
@@ -619,11 +621,13 @@ def to_sparse_coo(self):
 
 @method
 def is_distributed(self):
+    """False: a tensor lies in one process. See ``distributed.tensor``."""
     return False
 
 
 @method
 def const_data_ptr(self):
+    """``data_ptr()``, for code that only reads."""
     return self.data_ptr()
 
 
@@ -778,6 +782,7 @@ def resize_as(self, tensor):
 
 @method
 def reinforce(self, reward):
+    """Raises RuntimeError: it was removed."""
     raise RuntimeError("reinforce() was removed: sample from torch.distributions and use log_prob")
 
 

@@ -122,6 +122,23 @@ Overloads:
     assert type(tede.ops.aten.add).__doc__ == 'All overloads of a name.' and tede.ops.aten.add.Tensor.__doc__.startswith('add(input, other')
 
 
+@pytest.mark.parametrize('name', [name for name, method in vars(tede._C.Tensor).items() if not name.startswith('_') and
+                                  not hasattr(method, '_forms') and '>>>' in (getattr(method, '__doc__', None) or '')])
+def test_examples_of_what_is_no_operator_give_what_they_show(name):
+    test = doctest.DocTestParser().get_doctest(inspect.cleandoc(vars(tede._C.Tensor)[name].__doc__), {'tede': tede}, name, 'methods.c', 0)
+    said = []
+    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    assert test.examples and not said, ''.join(said)
+
+
+def test_methods_in_c_have_signatures():
+    assert str(inspect.signature(tede.Tensor.size)) == '(self, /, dim=None)'
+    assert str(inspect.signature(tede.ones(2).float)) == '(memory_format=None)'
+    assert str(inspect.signature(tede.ones(2).is_contiguous)) == '(*, memory_format=None)'
+    assert not [name for name, method in vars(tede._C.Tensor).items() if not name.startswith('_') and
+                not inspect.isfunction(method) and type(method).__name__ in ('method_descriptor', 'getset_descriptor') and not method.__doc__]
+
+
 def test_help_is_read_when_it_is_asked_for():
     run = subprocess.run([sys.executable, '-c', '''
 import sys, tede
