@@ -215,6 +215,12 @@ CONFIG = {"seed": int, "context": int, "width": int, "layers": int, "heads": int
           "warmup": int, "lr": float, "weight_decay": float, "clip": float}
 
 
+def beside(loss, baseline):
+    """How far a loss is from another one, in words."""
+    share = 100 * (1 - loss / baseline)
+    return f"{abs(share):.1f}% {'below' if share >= 0 else 'above'} it"
+
+
 def train(run, options):
     lib, config = run.lib, run.config
     text, held_out = read_library(options.text_limit)
@@ -263,8 +269,7 @@ def train(run, options):
         print(f"stopped after step {run.step} of {config['steps']}; go on with --resume")
         return False
     final = run.validation[-1][1]
-    share = 100 * (1 - final / baseline)
-    print(f"validation loss {final:.4f} nats per byte, bigram {baseline:.4f}: {abs(share):.1f}% {'below' if share >= 0 else 'above'} it")
+    print(f"validation loss {final:.4f} nats per byte, bigram {baseline:.4f}: {beside(final, baseline)}")
     print(f"saved {options.checkpoint} and {options.plot}; {run.step * tokens / 1e6:.1f}M tokens read")
     return True
 

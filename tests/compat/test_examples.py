@@ -147,3 +147,8 @@ def test_pictures_are_well_formed(tmp_path):
     pictures.confusion_matrix(tmp_path / "c.svg", "digits", [[3, 1], [0, 0]])
     for name in "abc":
         ElementTree.parse(tmp_path / f"{name}.svg")
+
+
+def test_a_loss_that_is_larger_is_above():
+    gpt = load("gpt")
+    assert gpt.beside(1.5, 2.0) == "25.0% below it" and gpt.beside(2.106, 2.0) == "5.3% above it"

@@ -149,20 +149,25 @@ def test_pages_fit_the_width(site, page, width, name):
     page.open(site + name, width)
     assert page.js('document.documentElement.scrollWidth') <= width
     assert page.js('document.querySelector("h1").getBoundingClientRect().width') <= width
-    drawer = page.js('getComputedStyle(document.querySelector("label[for=__drawer]")).display')
+    drawer = page.js('getComputedStyle(document.querySelector(".md-header__button[for=__drawer]")).display')
     assert (drawer != 'none') == (width < 600)      # a phone has its menu behind a button
 
 
 def test_the_theme_follows_the_system_and_the_button(site, page):
     brightness = '''(() => { const c = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number);
         return c[0] + c[1] + c[2]; })()'''
-    page.open(site)
-    page.js('localStorage.clear()')                 # what a visitor has chosen before
+    def forget():                                   # what a visitor has chosen before
+        page.call('Page.navigate', url='about:blank')
+        page.call('Storage.clearDataForOrigin', origin=site.rstrip('/'), storageTypes='all')
+    forget()
     page.open(site + 'tour/', dark=True)
     page.wait('document.body.getAttribute("data-md-color-scheme") === "slate"')
     assert page.js(brightness) < 200
-    page.open(site + 'step/')
-    page.js('localStorage.clear()')
+    page.js('document.querySelector("label[for=__palette_0]").click()')             # the button: light, and kept on the next page
+    page.wait('document.body.getAttribute("data-md-color-scheme") === "default"')
+    page.open(site + 'step/', dark=True)
+    page.wait('document.body.getAttribute("data-md-color-scheme") === "default"')
+    forget()
     page.open(site + 'tensors/', dark=False)
     page.wait('document.body.getAttribute("data-md-color-scheme") === "default"')
     assert page.js(brightness) > 600
