@@ -20,7 +20,7 @@ _CALL, _RETURN, _ALLOCATE, _FREE, _NODE, _NODE_END, _SAVE = 0, 1, 5, 6, 9, 10, 1
 
 Block = collections.namedtuple("Block", "nbytes operator site number device kind kept", defaults=("head", ""))
 Block.__doc__ = """A block that lives: its bytes, the operator that took it ("" outside of operators), the line of Python as
-(file, line, text) or None, the how-manieth block it was, its device, its kind: "data" where elements of a tensor lie, "head" for
+(file, line, text) or None, the how-manieth block it was, its device, its kind: "data" where elements lie, "head" for
 what describes tensors and graphs, and the graph node that keeps the elements for the backward pass ("": none)."""
 
 
@@ -45,7 +45,7 @@ def reset_peak():
 
 
 _ROWS, _SMALL = 20, 0.01          # rows of a report; groups with a smaller part of its bytes are one row
-_HEAD = 1024                      # bytes that no head exceeds: larger blocks that no operator took (tensor(list), files) hold elements
+_HEAD = 1024                      # bytes that no head exceeds: larger blocks hold elements, those that a kernel works with among them
 
 
 class Report:
@@ -135,8 +135,8 @@ class track:
         if kind == _ALLOCATE:
             operator, site, taken = self._open[-1] if self._open else ("", None, None)
             self._count += 1
-            kind = "data" if name or (not operator and numbers[0] > _HEAD) else "head"
-            self._live[pointer] = Block(numbers[0], operator, site or _site(), self._count, name or "cpu", kind)
+            what = "data" if name or numbers[0] > _HEAD else "head"
+            self._live[pointer] = Block(numbers[0], operator, site or _site(), self._count, name or "cpu", what)
             if taken is not None:
                 taken.append(pointer)
             self._now += numbers[0]

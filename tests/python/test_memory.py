@@ -55,6 +55,9 @@ def test_elements_are_told_from_heads_and_graph_nodes():
     assert len(text.split('\n')) < 10 and 'of heads, graph nodes' in text and '(smaller ones)' in text and 'kept by GeluBackward0' in text
     assert 'kept by GeluBackward0' in t.live()._repr_html_()
     assert t.live().nbytes == data[0] + heads[0]
+    with tede.memory.track() as t:
+        tede.randn(512, 512).t().softmax(1).sort()              # kernels have working memory, which no result has
+    assert t.at_peak().by('kind')['head'][0] < 20_000
 
 
 def test_a_leak_is_found():
