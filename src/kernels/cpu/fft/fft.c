@@ -182,8 +182,8 @@ static void run_tasks(td_fft_job *job)
 {
     const td_fft_plan *plan = job->plan, *some = plan->half ? plan->half : plan, *whole = some->inner ? some->inner : some;
     const int64_t columns = whole->columns ? whole->columns->n : 0;
-    /* A contiguous line whose columns and rows fill vectors stays in the first cache alone. */
-    const bool full = columns && job->inner == 1 && columns % TD_FFT_BLOCK == 0 && whole->rows->n % TD_FFT_BLOCK == 0;
+    /* A contiguous line whose columns and rows fill vectors stays in the first cache alone; one with a chirp has passes of its own. */
+    const bool full = columns && !some->inner && job->inner == 1 && columns % TD_FFT_BLOCK == 0 && whole->rows->n % TD_FFT_BLOCK == 0;
     job->scratch = (whole->n > plan->n ? whole->n : plan->n) + columns;
     job->split_scratch = columns ? whole->rows->n : 0;
     job->side = whole->n <= TD_FFT_SIDE && !full && job->lines >= (columns ? 8 : 3);

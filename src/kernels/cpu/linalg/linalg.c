@@ -1,8 +1,8 @@
 /* Factorisations and solutions of linear systems: Cholesky, LU, QR, singular values, eigenvalues, least squares.
  *
- * By LAPACK, one matrix of the batch after the other; real matrices have kernels of our own for Cholesky and LU (lu_isa.c), and
- * from TD_OWN_BANDS rows on for symmetric eigenvalues and for singular values of matrices that are nearly square (bands.c).
- * Small systems go many at a time (lu_many.h).
+ * Triangular systems (triangles_isa.c) are solved by kernels of our own, and real matrices have them for Cholesky and LU (lu_isa.c),
+ * for QR (qr_isa.c) and, from TD_OWN_BANDS rows on, for symmetric eigenvalues and for singular values of matrices that are
+ * nearly square (bands.c).  Small systems go many at a time (lu_many.h).  The rest is LAPACK's, one matrix of the batch after the other.
  *
  * LAPACK keeps matrices in columns, and so are the results here, as PyTorch's are: their specs say so (td_spec_columns).
  * What is in rows is to LAPACK its transpose, of which the algebra sometimes makes use: solutions from the right. */
