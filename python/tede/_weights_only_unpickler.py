@@ -93,6 +93,7 @@ class _Storage:
     """A typed storage's class, as far as a checkpoint needs one."""
 
     def __init__(self, name):
+        self.name = name
         self.dtype = self._dtype = getattr(_C, STORAGES[name])
 
     def __str__(self):

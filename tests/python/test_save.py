@@ -1,4 +1,5 @@
 """Saving never leaves a file that is neither the old one nor the new one."""
+import io
 import resource
 import signal
 
@@ -36,3 +37,13 @@ def test_what_cannot_be_pickled_keeps_what_was_there(tmp_path):
     with pytest.raises(ValueError, match="can't be saved"):
         tede.save([tede.zeros(3), Broken()], path)
     assert tede.load(path) == [1] and [p.name for p in tmp_path.iterdir()] == ["x.pt"]
+
+
+def test_a_class_of_storages_among_the_values_is_saved_again():
+    file, again = io.BytesIO(), io.BytesIO()
+    tede.save([tede.FloatStorage, tede.ones(2)], file)
+    file.seek(0)
+    tede.save(tede.load(file), again)
+    again.seek(0)
+    kind, x = tede.load(again)
+    assert str(kind) == "StorageType(dtype=tede.float32)" and x.tolist() == [1, 1]
