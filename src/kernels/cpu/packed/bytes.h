@@ -51,6 +51,8 @@ typedef struct td_bytes_table {
     void (*pack_rows)(int64_t columns, int64_t k, const int8_t *from, int64_t ld, int8_t *panel, int32_t *sums);
     /* y = round((sum - less + more) * by) + zero, kept between least and 255 */
     void (*round)(int64_t n, const int32_t *sums, const int32_t *less, const float *more, const float *by, float least, float zero, uint8_t *y);
+    /* y = sum - less, modulo 2^32 */
+    void (*subtract)(int64_t n, const int32_t *sums, const int32_t *less, int32_t *y);
     /* y = (sum - less) * by + more */
     void (*scale)(int64_t n, const int32_t *sums, const int32_t *less, const float *more, const float *by, float *y);
 } td_bytes_table;

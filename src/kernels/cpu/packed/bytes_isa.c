@@ -310,6 +310,13 @@ static void round_sums(int64_t n, const int32_t *restrict sums, const int32_t *r
         y[i] = rounded(sums[i], less[i], more[i], by[i], least, zero);
 }
 
+static void subtract_sums(int64_t n, const int32_t *restrict sums, const int32_t *restrict less, int32_t *restrict y)
+{
+    _Pragma("omp simd")
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)less[i]);
+}
+
 static void scale_sums(int64_t n, const int32_t *restrict sums, const int32_t *restrict less, const float *restrict more, const float *restrict by,
                        float *restrict y)
 {
@@ -319,5 +326,5 @@ static void scale_sums(int64_t n, const int32_t *restrict sums, const int32_t *r
 
 extern const td_bytes_table TD_ISA_NAME(td_bytes_table);
 const td_bytes_table TD_ISA_NAME(td_bytes_table) = {
-    dots, dots_bytes, tiles, begin_tiles, end_tiles, apart, apart_bytes, pack_columns, pack_rows, round_sums, scale_sums,
+    dots, dots_bytes, tiles, begin_tiles, end_tiles, apart, apart_bytes, pack_columns, pack_rows, round_sums, subtract_sums, scale_sums,
 };

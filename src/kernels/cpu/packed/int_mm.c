@@ -47,11 +47,8 @@ static void multiply_rows(const job *j, int64_t i, int64_t p, const int8_t *pane
     const int64_t columns = td_least_of(PANEL, j->n - p * PANEL);
     const int rows = (int)td_least_of(j->at_once, j->m - i);
     (j->at_once == TD_BYTES_TILES ? j->f->tiles : j->f->dots_bytes)(rows, j->steps, j->step, j->copy + i * j->ldx, j->ldx, panel, sums);
-    for (int r = 0; r < rows; r++) {
-        int32_t *y = j->y + (i + r) * j->n + p * PANEL;
-        for (int64_t c = 0; c < columns; c++)                   /* modulo 2^32 */
-            y[c] = (int32_t)((uint32_t)sums[r * PANEL + c] - (uint32_t)less[c]);
-    }
+    for (int r = 0; r < rows; r++)
+        j->f->subtract(columns, sums + r * PANEL, less, j->y + (i + r) * j->n + p * PANEL);
 }
 
 static void multiply_panels(const job *j, int64_t first, int64_t last, int8_t *packed)
