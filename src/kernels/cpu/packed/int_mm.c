@@ -97,7 +97,8 @@ static int multiply(job *j)
 {
     const int64_t count = (j->n + PANEL - 1) / PANEL, threads = td_num_threads();
     const int64_t rows = (j->m + j->at_once - 1) / j->at_once * j->at_once;
-    j->steps = td_most_of(1, (j->k + STEP - 1) / STEP), j->ldx = j->steps * STEP;
+    j->steps = td_most_of(1, (j->k + STEP - 1) / STEP);
+    j->ldx = j->steps * STEP + (j->steps % 4 ? 0 : STEP);       /* rows multiples of 256 bytes apart share few sets of the first cache */
     j->panels = td_most_of(1, td_least_of(ROOM / (j->steps * TD_BYTES_STEP_OF_PANEL), (count + threads - 1) / threads));
     j->block = td_most_of(j->at_once, ROWS_ROOM / j->ldx / j->at_once * j->at_once);
     const size_t bytes = (size_t)(rows * j->ldx), more = sizeof *j->step * (size_t)j->steps;
