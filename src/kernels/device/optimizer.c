@@ -114,7 +114,8 @@ static int step(const call *c, waiting *w, td_tensor *param, td_tensor *grad, td
     step_values v = {
         .n = param->numel, .has = c->has | (counted ? HAS_STEP : 0), .lr = td_number_bits(c->lr, wide), .decay = td_number_bits(c->decay, wide),
         .eps = td_number_bits(c->eps, wide), .one = td_number_bits(c->one, wide), .two = td_number_bits(c->two, wide),
-        .log_one = td_number_bits(log(c->one), wide), .log_two = td_number_bits(log(c->two), wide), .step = td_number_bits(t, wide),
+        .log_one = td_number_bits(log(c->one), wide), .log_two = td_number_bits(log(c->two), wide),
+        .rest_one = td_number_bits(1 - c->one, wide), .rest_two = td_number_bits(1 - c->two, wide), .step = td_number_bits(t, wide),
     };
     td_launch_of launch = launch_of(c, dtype, false);
     launch.values = &v, launch.size = sizeof v, launch.groups = td_launch_groups(param->device, v.n);

@@ -11,7 +11,7 @@ enum {
     HAS_RATE = 1, HAS_SCALE = 2, HAS_FOUND = 4, HAS_FIRST = 8, HAS_LARGEST = 16, IS_DECOUPLED = 32, IS_MAXIMIZED = 64, IS_NESTEROV = 128,
     IS_FIRST_STEP = 256, HAS_STEP = 512
 };
-typedef struct step_values { int64_t n, has, lr, decay, eps, one, two, log_one, log_two, step; } step_values;
+typedef struct step_values { int64_t n, has, lr, decay, eps, one, two, log_one, log_two, rest_one, rest_two, step; } step_values;
 
 /* Parameters of a launch, with groups from starts[i] to starts[i + 1]: 4 KB are what CUDA passes by value.  Addresses in the order of the
  * kernels' buffers, up to the step. */
@@ -81,21 +81,23 @@ KERNEL_OF(sgd_step, BUFFER(param), BUFFER(grad), BUFFER(first))
     }
 }
 
-/* one, two: the betas, whose powers are taken through their logarithms, so that 1 - beta^t keeps its digits in float. */
+/* one, two: the betas, whose powers are taken through their logarithms, so that 1 - beta^t keeps its digits in float; rest: 1 - beta, which in
+ * float has an error of 1e-5 for 0.999 where it is made of a beta that is rounded. */
 KERNEL_OF(adam_step, BUFFER(param), BUFFER(grad), BUFFER(first), BUFFER(second), BUFFER(largest), BUFFER(step))
 {
     BEGIN
     OWN(0, param) OWN(1, grad) OWN(2, first) OWN(3, second) OWN(4, largest) OWN(5, step)
     const U t = has & HAS_STEP ? (U)*AT(const float, step) : NUMBER(v.step);
     const U size = lr / -U_expm1(t * NUMBER(v.log_one)), root = U_sqrt(-U_expm1(t * NUMBER(v.log_two)));
+    const U rest_one = NUMBER(v.rest_one), rest_two = NUMBER(v.rest_two);
     EACH_ELEMENT(i) {
         U p = A_LOAD(AT(A, param)[i]), g = unscaled(AT(A, grad), i, has, scale);
         if (has & IS_DECOUPLED)
             p *= 1 - lr * decay;
         else
             g += decay * p;
-        U m = A_LOAD(AT(A, first)[i]), s = two * A_LOAD(AT(A, second)[i]) + (1 - two) * g * g;
-        m = 1 - one < (U)0.5f ? m + (1 - one) * (g - m) : g - (g - m) * one;
+        U m = A_LOAD(AT(A, first)[i]), s = two * A_LOAD(AT(A, second)[i]) + rest_two * g * g;
+        m = rest_one < (U)0.5f ? m + rest_one * (g - m) : g - (g - m) * one;
         AT(A, first)[i] = A_STORE((A_C)m);
         AT(A, second)[i] = A_STORE((A_C)s);
         if (has & HAS_LARGEST) {

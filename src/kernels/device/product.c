@@ -7,8 +7,9 @@
 TD_SOURCE(product);
 
 /* A tile of TILE x TILE sums reads 2 TILE SLICE elements for TILE^2 SLICE products, so larger tiles need less memory bandwidth, but give a matrix
- * fewer groups.  PART: products along k that make a further group worth its joining; PARTS: at most.  FEW rows of c leave a tile mostly empty. */
-enum { SLICE = 16, SMALL_TILE = 64, LARGE_TILE = 128, PART = 128, PARTS = 64, FEW = 8 };
+ * fewer groups.  PART: products along k that make a further group worth its joining; PARTS: at most.  A sum in
+ * float32 of more is in parts as well, where these have ROOM elements in all.  FEW rows of c leave a tile mostly empty. */
+enum { SLICE = 16, SMALL_TILE = 64, LARGE_TILE = 128, PART = 128, PARTS = 64, ROOM = 1 << 20, FEW = 8 };
 
 int64_t td_product_number(td_scalar x, td_dtype dtype)
 {
@@ -48,14 +49,22 @@ static void make_column(product_values *v)
     memcpy(v->b_batch, w.a_batch, sizeof v->b_batch);
 }
 
+/* Parts that keep a sum exact: the error of one sum after the other grows with their number.  Gradients of weights are sums over a whole batch. */
+static int64_t parts_of(const product_values *v, td_dtype dtype)
+{
+    const int64_t parts = (v->k + PART - 1) / PART, elements = v->batch * v->m * v->n;
+    return computed(dtype) == TD_F32 && elements * (parts < PARTS ? parts : PARTS) <= ROOM ? parts : 1;
+}
+
 /* Two groups for each unit: a unit with one would wait at each barrier.  The parts' sums are joined by product_join in their order, not by
  * atomic additions, so that a product gives the same digits each time; PART keeps what joining costs below a share of the products.
  *
- * k is cut where c alone has too few pieces of work. */
-static void cut(product_values *v, int64_t pieces, int64_t wanted)
+ * k is cut where c alone has too few pieces of work, and into `least` parts. */
+static void cut(product_values *v, int64_t pieces, int64_t wanted, int64_t least)
 {
     v->splits = wanted / (pieces ? pieces : 1);
     v->splits = v->splits > v->k / PART ? v->k / PART : v->splits;
+    v->splits = v->splits > least ? v->splits : least;
     v->splits = v->splits < 1 ? 1 : v->splits > PARTS ? PARTS : v->splits;
     v->depth = ((v->k + v->splits - 1) / v->splits + SLICE - 1) / SLICE * SLICE;
     v->splits = v->depth ? (v->k + v->depth - 1) / v->depth : 1;
@@ -101,7 +110,7 @@ int td_product_launch(td_product_kind kind, product_values *v, td_tensor *a, td_
         for (; tile < LARGE_TILE && !td_dtype_is_complex(dtype) && (v->m / LARGE_TILE) * (v->n / LARGE_TILE) * v->batch >= 2 * wanted; tile = LARGE_TILE) {}
         pieces = (v->m + tile - 1) / tile * ((v->n + tile - 1) / tile) * v->batch;
     }
-    cut(v, pieces, rows ? 4 * wanted : wanted);
+    cut(v, pieces, rows ? 4 * wanted : wanted, rows ? 1 : parts_of(v, dtype));
     TD_AUTO td_tensor *parts = v->splits > 1 ? td_tensor_new(1, (int64_t[]){v->splits * v->batch * v->m * v->n}, computed(dtype), device) : td_tensor_retain(TD_NONE);
     if (!parts)
         return -1;

@@ -91,3 +91,21 @@ def test_fused_adagrad_is_adagrad(device):
         p.grad = tede.ones_like(p)
         optimizer.step()
     assert optimizer.state[p]["step"].device == p.device and optimizer.state[p]["step"].item() == 3
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW"])
+def test_steps_from_zero_have_all_digits(device, kind):
+    """1 - 0.999 in float32 is 1.3e-5 too small if 0.999 was rounded first, and so were averages of squares, which made each step too large."""
+    tede.manual_seed(0)
+    grads = [tede.randn(500) for _ in range(5)]
+
+    def moved(device, dtype):
+        p = tede.zeros(500, device=device, dtype=dtype, requires_grad=True)
+        optimizer = getattr(tede.optim, kind)([p], lr=1e-3, weight_decay=0)
+        for g in grads:
+            p.grad = g.to(device).to(dtype)
+            optimizer.step()
+        return p.detach().cpu().double()
+
+    exact = moved("cpu", tede.float64)
+    assert ((moved(device, tede.float32) - exact).norm() / exact.norm()).item() < 1e-6
