@@ -47,15 +47,6 @@ static inline int operators_define(int n, const operator_entry *entries)
     return 0;
 }
 
-/* The argument of this name, by its number; -1 where there is none. */
-static inline int argument_named(const td_op_info *info, const char *name)
-{
-    for (int i = 0; i < info->n_arguments; i++)
-        if (!strcmp(info->arguments[i].name, name))
-            return i;
-    return -1;
-}
-
 static inline const char *operator_title(const td_op *op) { return td_op_describe(op)->name; }
 static inline int64_t size_of(const td_tensor *x, int dim) { return td_tensor_sizes(x)[dim]; }
 

@@ -81,6 +81,8 @@ TD_API int td_register_boxed_impl(const char *op, int device, td_boxed_impl *imp
 TD_API int td_register_impl(const char *op, int device, td_kernel impl) TD_MUST_USE;
 /* Whether an implementation is registered for a device. */
 TD_API bool td_op_has_impl(const td_op *op, int device);
+/* The number of an operator's argument by its name; -1 where there is none. */
+TD_API int td_argument_named(const td_op_info *info, const char *name);
 
 /* ---- structured operators from outside */
 

@@ -27,7 +27,7 @@ static int setup(void *context, td_node *node, const td_value *arguments, const 
         return td_error(TD_E_MEMORY, "%s: no memory for its backward pass", of->name);
     for (int i = 0; i < backward->n_arguments; i++) {
         const char *wanted = backward->arguments[i].name;
-        const int at = argument_named(forward, wanted);
+        const int at = td_argument_named(forward, wanted);
         saved[i] = TD_NONE;
         if (at >= 0 && arguments[at].kind == TD_VALUE_TENSOR)
             saved[i] = arguments[at].tensor;

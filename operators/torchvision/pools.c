@@ -56,7 +56,7 @@ static const kind roi_align = {{align_f32, align_f64}, {align_back_f32, align_ba
 /* The argument of this name, 0 or NULL where there is none. */
 static td_value named(const td_op *op, const td_value *arguments, const char *name)
 {
-    const int i = argument_named(td_op_describe(op), name);
+    const int i = td_argument_named(td_op_describe(op), name);
     return i < 0 ? (td_value){0} : arguments[i];
 }
 static int64_t integer(const td_op *op, const td_value *arguments, const char *name) { return named(op, arguments, name).integer; }
@@ -99,7 +99,7 @@ static int describe(const td_op *op, const td_value *arguments, const kind *k, c
         return td_error(TD_E_RUNTIME, "%s: input channels must be a multiple of pooling height * pooling width (%" PRId64 " of %" PRId64 " x %" PRId64 ")",
                         operator_title(op), p->channels, p->rows, p->columns);
     const td_op_info *info = td_op_describe(op);
-    return tv_same_dtype(op, arguments, argument_named(info, planes ? "input" : "grad"), argument_named(info, "rois"));
+    return tv_same_dtype(op, arguments, td_argument_named(info, planes ? "input" : "grad"), td_argument_named(info, "rois"));
 }
 
 /* Each box is of an image that is there. `rois` is contiguous, of the computed dtype. */
@@ -155,7 +155,7 @@ static META(meta_back)
     pooling p;
     td_tensor *grad = tensor(op, arguments, "grad");
     if (describe(op, arguments, context, NULL, &p) || tv_floats(op, grad) ||
-        td_check_sizes_of(op, argument_named(td_op_describe(op), "grad"), grad, 4, (int64_t[]){p.boxes, p.pooled, p.rows, p.columns}))
+        td_check_sizes_of(op, td_argument_named(td_op_describe(op), "grad"), grad, 4, (int64_t[]){p.boxes, p.pooled, p.rows, p.columns}))
         return -1;
     const int64_t sizes[] = {integer(op, arguments, "batch_size"), p.channels, p.height, p.width};
     return td_spec_set(specs, 4, sizes, td_tensor_dtype(grad), td_tensor_device(grad));

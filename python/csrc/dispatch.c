@@ -7,6 +7,7 @@
  * What a handler calls is not recorded: it implements the operator.  While a mode's handler runs, that mode is left. */
 #include "binding.h"
 #include <tede/autograd_nodes.h>
+#include <tede/spec.h>
 #include <tede/transforms.h>
 
 static _Thread_local ModeStack modes;
@@ -213,13 +214,6 @@ static bool is_number(const td_value *v)
 {
     return v->kind == TD_VALUE_TENSOR && v->tensor && v->tensor != TD_NONE && td_tensor_is_wrapped_number(v->tensor);
 }
-static int argument_named(const td_op_info *info, const char *name)
-{
-    for (int i = 0; i < info->n_arguments; i++)
-        if (!strcmp(info->arguments[i].name, name))
-            return i;
-    return -1;
-}
 /* The overload of an operator's name, or another operator, whose arguments this one has; NULL if there is none. */
 static const td_op *relative(const td_op_info *info, const char *name, const char *overload)
 {
@@ -230,7 +224,7 @@ static const td_op *relative(const td_op_info *info, const char *name, const cha
     PyErr_Clear();
     const td_op_info *to = other ? td_op_describe(other) : NULL;
     for (int i = 0; to && i < to->n_arguments; i++)
-        if (argument_named(info, to->arguments[i].name) < 0)
+        if (td_argument_named(info, to->arguments[i].name) < 0)
             return NULL;
     return other;
 }
@@ -238,7 +232,7 @@ static const td_op *relative(const td_op_info *info, const char *name, const cha
 static bool says_all(const td_op_info *to, const td_op_info *from, const td_value *arguments, int besides)
 {
     for (int i = 0; i < from->n_arguments; i++)
-        if (i != besides && argument_named(to, from->arguments[i].name) < 0 && !td_py_is_default(&from->arguments[i], &arguments[i]))
+        if (i != besides && td_argument_named(to, from->arguments[i].name) < 0 && !td_py_is_default(&from->arguments[i], &arguments[i]))
             return false;
     return true;
 }
@@ -272,7 +266,7 @@ static int arguments_for(const td_op_info *to, const td_op_info *from, const td_
 {
     const bool swapped = is_number(&arguments[0]) && to->n_arguments > 1 && to->arguments[1].kind == TD_VALUE_SCALAR;
     for (int i = 0; i < to->n_arguments; i++) {
-        int k = swapped && i < 2 ? 1 - i : argument_named(from, to->arguments[i].name);
+        int k = swapped && i < 2 ? 1 - i : td_argument_named(from, to->arguments[i].name);
         values[i] = arguments[k];
         if (to->arguments[i].kind == TD_VALUE_SCALAR && is_number(&arguments[k])) {
             values[i] = (td_value){.kind = TD_VALUE_SCALAR};
@@ -285,7 +279,7 @@ static int arguments_for(const td_op_info *to, const td_op_info *from, const td_
 /* PyTorch says where a new tensor shall be, even if the program didn't. */
 static int say_where(const td_op_info *info, PyObject *kwargs)
 {
-    if (!(info->flags & TD_OP_FACTORY) || argument_named(info, "pin_memory") < 0)
+    if (!(info->flags & TD_OP_FACTORY) || td_argument_named(info, "pin_memory") < 0)
         return 0;
     bool of_tensor = info->n_arguments && info->arguments[0].kind == TD_VALUE_TENSOR;
     int failed = 0;

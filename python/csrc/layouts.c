@@ -2,13 +2,12 @@
 #include "calls_csrc_layouts.h"
 #include "binding.h"
 #include <tede/layout.h>
+#include <tede/spec.h>
 
 static const td_value *argument(const td_op_info *info, const td_value *values, const char *name)
 {
-    for (int i = 0; i < info->n_arguments; i++)
-        if (!strcmp(info->arguments[i].name, name))
-            return values[i].kind == TD_VALUE_NONE ? NULL : &values[i];
-    return NULL;
+    const int i = td_argument_named(info, name);
+    return i < 0 || values[i].kind == TD_VALUE_NONE ? NULL : &values[i];
 }
 
 /* On a strided model instead of a sparse one. */

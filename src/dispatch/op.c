@@ -115,10 +115,10 @@ const td_op *td_op_find(const char *name)
     return found;
 }
 
-int td_argument_index(const td_op *op, const char *name)
+int td_argument_named(const td_op_info *info, const char *name)
 {
-    for (int i = 0; i < op->info.n_arguments; i++)
-        if (!strcmp(op->info.arguments[i].name, name))
+    for (int i = 0; i < info->n_arguments; i++)
+        if (!strcmp(info->arguments[i].name, name))
             return i;
     return -1;
 }

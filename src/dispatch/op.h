@@ -145,8 +145,7 @@ extern const int        td_op_chunk_count;
 
 /* The operator's namespace: "aten", or that of td_op_define. */
 static inline const char *td_op_space(const td_op *op) { return op->info.space ? op->info.space : "aten"; }
-/* The number of the argument of this name; -1 where there is none. */
-int td_argument_index(const td_op *op, const char *name);
+static inline int td_argument_index(const td_op *op, const char *name) { return td_argument_named(&op->info, name); }
 /* Whether it is made of others: a kernel for all keys was registered. */
 bool      td_op_has_default(const td_op *op);
 td_kernel td_pick_slow(const td_op *op, td_keyset *keys);

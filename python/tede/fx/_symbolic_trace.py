@@ -162,7 +162,6 @@ class Tracer(TracerBase):
             id(value) for module in autowrap_modules for name, value in vars(module).items()
             if not name.startswith("_") and callable(value)} | {id(function) for function in autowrap_functions}
         self.param_shapes_constant, self.submodule_paths, self.root = param_shapes_constant, None, None
-        self.module_stack = {}          # path -> (path, class) of the modules whose calls are being traced
         self.scope, self.num_calls, self.node_name_to_scope, self.tensor_attrs = None, {}, {}, {}
 
     def is_leaf_module(self, m, module_qualified_name):
@@ -173,11 +172,10 @@ class Tracer(TracerBase):
     def _path_if_known(self, module):
         return self.submodule_paths.get(module) if self.submodule_paths is not None else None
 
-    def create_node(self, *args, **kwargs):
-        node = super().create_node(*args, **kwargs)
-        if self.module_stack:
-            node.meta["nn_module_stack"] = dict(self.module_stack)
-        return node
+    @property
+    def module_stack(self):
+        """{path: (path, class)} of the modules whose calls are being traced, which each node's meta["nn_module_stack"] is."""
+        return (self.graph.new_meta or {}).get("nn_module_stack", {})
 
     def path_of_module(self, mod):
         """The path at which the root has a module."""
@@ -352,12 +350,13 @@ class Tracer(TracerBase):
 
         def module_call(module, *args, **kwargs):
             _autowrap_check(patcher, getattr(getattr(module, "forward", module), "__globals__", {}), self._autowrap_function_ids)
-            path, outer = self._path_if_known(module), self.module_stack
-            self.module_stack = {**outer, path: (path, type(module))} if path is not None else outer
+            path, outer = self._path_if_known(module), self.graph.new_meta
+            if path is not None:
+                self.graph.new_meta = {"nn_module_stack": {**self.module_stack, path: (path, type(module))}}
             try:
                 return self.call_module(module, lambda *a, **k: _orig_module_call(module, *a, **k), args, kwargs)
             finally:
-                self.module_stack = outer
+                self.graph.new_meta = outer
         with _Patcher() as patcher:
             patcher.patch_method(Module, "__getattr__", module_getattr)
             patcher.patch_method(Module, "__call__", module_call)

@@ -148,8 +148,7 @@ static td_tensor *centered(td_tensor *self)
 /* The operator on a tensor without memory, which checks the arguments and has the result's sizes and strides. */
 static td_tensor *without_memory(td_tensor *self)
 {
-    TD_AUTO td_tensor *integers = td_quantized_integers(self);
-    return integers ? td_empty_strided(self->ndim, self->sizes, self->ndim, self->strides, TD_F32, (td_device){TD_META, -1}) : NULL;
+    return td_empty_strided(self->ndim, self->sizes, self->ndim, self->strides, TD_F32, (td_device){TD_META, -1});
 }
 static bool is_of_images(const td_tensor *self)
 {

@@ -181,16 +181,11 @@ static void tiles(void *context, int64_t from, int64_t to)
     }
 }
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
 /* A tile size that cuts `whole` into nearly equal pieces of at most `most`, in multiples of `unit`. */
 static int64_t even(int64_t whole, int64_t most, int64_t unit)
 {
     int64_t pieces = (whole + most - 1) / most, size = (whole + pieces - 1) / (pieces ? pieces : 1);
-    return clamp((size + unit - 1) / unit * unit, unit, most > unit ? most : unit);
+    return td_between((size + unit - 1) / unit * unit, unit, most > unit ? most : unit);
 }
 
 /* One pass over k of some columns: b is packed once, by all threads, before all rows meet it. */
@@ -218,7 +213,7 @@ static void rows_of_pass(void *context, int64_t from, int64_t to)
 {
     const pass *s = context;
     const product *p = &s->p;
-    const int64_t i = from * p->tile_m, m = clamp(to * p->tile_m, 0, p->m) - i;
+    const int64_t i = from * p->tile_m, m = td_between(to * p->tile_m, 0, p->m) - i;
     const double alpha = td_scalar_double(p->alpha), beta = td_scalar_double(p->beta);
     const td_matrix a = {at(p->a, p->size, i, 0), p->a.row, p->a.column};
     void *c = p->c + i * p->ldc * p->size;
@@ -243,19 +238,19 @@ static bool shared(const product *p)
     pass s = {.p = *p, .packed = td_mem_alloc(bytes), .wide = wide};
     if (!s.packed)
         return false;
-    s.p.tile_m = even(p->m, clamp(p->m / (4 * threads), 24, 128), 24);
+    s.p.tile_m = even(p->m, td_between(p->m / (4 * threads), 24, 128), 24);
     const int64_t tiles = (p->m + s.p.tile_m - 1) / s.p.tile_m;
     for (int64_t which = 0; which < p->count; which++)
         for (int64_t j = 0; j < p->n; j += most)
             for (int64_t nth = 0, q = 0; nth < passes; nth++, q += step) {
-                s.p.n = clamp(p->n - j, 0, most), s.p.k = clamp(p->k - q, 0, step);
+                s.p.n = td_between(p->n - j, 0, most), s.p.k = td_between(p->k - q, 0, step);
                 s.p.a.data = (const char *)at(p->a, p->size, 0, q) + which * p->step_a * p->size;
                 s.p.b.data = (const char *)at(p->b, p->size, q, j) + which * p->step_b * p->size;
                 s.p.c = p->c + (which * p->step_c + j) * p->size;
                 s.p.beta = nth ? td_int(1) : p->beta;
                 s.p.bias = p->bias && nth == passes - 1 ? (const char *)p->bias + j * p->size : NULL;
-                s.parts = clamp(s.p.n / wide - 1, 1, s.p.n);
-                td_parallel_for(0, s.parts, clamp(s.parts / (2 * threads), 1, 6), pack_parts, &s);
+                s.parts = td_between(s.p.n / wide - 1, 1, s.p.n);
+                td_parallel_for(0, s.parts, td_between(s.parts / (2 * threads), 1, 6), pack_parts, &s);
                 td_parallel_for(0, tiles, 1, rows_of_pass, &s);
             }
     td_mem_free(s.packed, bytes);
@@ -284,27 +279,27 @@ static void run(product *p)
     double work = (double)p->m * (double)p->n * (double)p->k;
     p->tile_m = p->m > 0 ? p->m : 1, p->tile_n = p->n > 0 ? p->n : 1;
     if (p->m == 1 || p->n == 1) {
-        int64_t long_side = clamp((1 << 18) / (p->k + 1) / 64 * 64, 64, INT64_MAX);
+        int64_t long_side = td_between((1 << 18) / (p->k + 1) / 64 * 64, 64, INT64_MAX);
         /* Numbers that lie side by side across the sums are read in long pieces. */
         if (p->n == 1 ? p->a.row == 1 : p->b.column == 1)
-            long_side = clamp(long_side, even(p->m * p->n, 2048, 64) / td_num_threads(), INT64_MAX);
+            long_side = td_between(long_side, even(p->m * p->n, 2048, 64) / td_num_threads(), INT64_MAX);
         if (p->n == 1)
-            p->tile_m = clamp(long_side, 1, p->tile_m);
+            p->tile_m = td_between(long_side, 1, p->tile_m);
         else
-            p->tile_n = clamp(long_side, 1, p->tile_n);
+            p->tile_n = td_between(long_side, 1, p->tile_n);
     } else if (work > SPLIT && !p->blas && td_dtype_is_floating(p->dtype)) {
         const int64_t threads = td_num_threads(), tiles = threads > 1 ? 4 * threads : 1;
         const int64_t wide = kernels()->bytes / p->size * kernels()->vectors, most = WIDEST / 2 * 4 / p->size / wide * wide;
         if (p->m < FEW) {       /* cut across columns, so that b is packed once */
-            p->tile_n = even(p->n, clamp(p->n * p->count / tiles / wide * wide, 2 * wide, most), wide);
+            p->tile_n = even(p->n, td_between(p->n * p->count / tiles / wide * wide, 2 * wide, most), wide);
         } else {
             p->tile_n = even(p->n, most, wide);
             int64_t across = (p->n + p->tile_n - 1) / p->tile_n * p->count;
-            p->tile_m = even(p->m, clamp(p->m * across / tiles, 48, p->m > 48 ? p->m : 48), 24);
+            p->tile_m = even(p->m, td_between(p->m * across / tiles, 48, p->m > 48 ? p->m : 48), 24);
         }
     } else if (work > SPLIT && p->m > 0 && p->n > 0) {
         /* A thin result of a deep product is cut finer, for want of other work to share out. */
-        int64_t most_m = p->m * p->n <= TILE_M * TILE_N ? clamp(p->m / 2, 24, TILE_M) : clamp(p->m / 4, TILE_M,
+        int64_t most_m = p->m * p->n <= TILE_M * TILE_N ? td_between(p->m / 2, 24, TILE_M) : td_between(p->m / 4, TILE_M,
             4 * TILE_M);
         p->tile_m = even(p->m, most_m, 24);
         p->tile_n = even(p->n, TILE_N, 64);
@@ -315,7 +310,7 @@ static void run(product *p)
     p->across = (p->n + p->tile_n - 1) / p->tile_n;
     int64_t n_tiles = down * p->across * p->count;
     double per_tile = (double)p->tile_m * (double)p->tile_n * (double)(p->k + 1);
-    int64_t grain = (int64_t)clamp((int64_t)((1 << 16) / (per_tile > 0 ? per_tile : 1)), 1, 1 << 16);
+    int64_t grain = (int64_t)td_between((int64_t)((1 << 16) / (per_tile > 0 ? per_tile : 1)), 1, 1 << 16);
     if (n_tiles <= grain)
         tiles(p, 0, n_tiles);
     else
@@ -351,7 +346,7 @@ static void *packed_copy(td_dtype from, td_dtype to, td_matrix *x, int64_t rows,
     copying job = {from, to, *x, block, rows, columns};
     if (transposed)
         job.in = (td_matrix){x->data, x->column, x->row}, job.rows = columns, job.columns = rows;
-    td_parallel_for(0, job.rows, clamp(16384 / (job.columns + 1), 1, 16384), copy_rows, &job);
+    td_parallel_for(0, job.rows, td_between(16384 / (job.columns + 1), 1, 16384), copy_rows, &job);
     *x = transposed ? (td_matrix){block, 1, rows} : (td_matrix){block, columns, 1};
     return block;
 }
@@ -370,7 +365,7 @@ static void some_half_rows(void *context, int64_t first, int64_t last)
     float rows[HALVES], y[64];
     const float alpha = (float)td_scalar_double(p->alpha), beta = (float)td_scalar_double(p->beta);
     const bool direct = p->dtype == TD_BF16;
-    const int64_t most = direct ? 64 : clamp(HALVES / p->k, 1, 64);
+    const int64_t most = direct ? 64 : td_between(HALVES / p->k, 1, 64);
     for (int64_t i = first, m; i < last; i += m) {
         m = last - i < most ? last - i : most;
         char *to = p->c + i * p->ldc * 2;
@@ -399,7 +394,7 @@ static int half_vector(product *p)
     if (!copy)
         return -1;
     half_rows job = {p, copy};
-    td_parallel_for(0, p->m, clamp((1 << 16) / p->k, 1, 1 << 16), some_half_rows, &job);
+    td_parallel_for(0, p->m, td_between((1 << 16) / p->k, 1, 1 << 16), some_half_rows, &job);
     td_mem_free(copy, bytes);
     return 0;
 }
@@ -442,7 +437,7 @@ static void some_half_columns(void *context, int64_t first, int64_t last)
 static int half_matrix(const product *p)
 {
     size_t bytes;
-    half_columns job = {.p = p, .a = p->a, .width = clamp(HALF_BLOCK / p->k / 48 * 48, 48, p->n)};
+    half_columns job = {.p = p, .a = p->a, .width = td_between(HALF_BLOCK / p->k / 48 * 48, 48, p->n)};
     void *copy = packed_copy(p->dtype, TD_F32, &job.a, p->m, p->k, &bytes);
     if (!copy)
         return -1;

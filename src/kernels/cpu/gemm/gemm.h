@@ -7,6 +7,8 @@
 #include <tede/base.h>
 #include "kernels/cpu/isa/isa.h"
 
+static inline int64_t td_between(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+
 /* One matrix operand: steps count elements. */
 typedef struct td_matrix {
     const void *data;

@@ -52,11 +52,6 @@ typedef struct product {
     bool transposed;                /* c's rows and columns have changed places */
 } product;
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
 static int64_t rounded_up(int64_t x, int64_t unit)
 {
     return (x + unit - 1) / unit * unit;
@@ -125,7 +120,7 @@ static void row_parts(void *context, int64_t from, int64_t to)
     for (int64_t part = from; part < to; part++) {
         const int64_t i = part * p->tile;
         const td_matrix a = {(const float *)p->a.data + i * p->a.row, p->a.row, p->a.column};
-        multiply(p, clamp(p->m - i, 0, p->tile), p->n, a, p->packed, p->bias && p->transposed ? p->bias + i : p->bias, in_c(p, i, 0));
+        multiply(p, td_between(p->m - i, 0, p->tile), p->n, a, p->packed, p->bias && p->transposed ? p->bias + i : p->bias, in_c(p, i, 0));
     }
 }
 
@@ -140,7 +135,7 @@ static void column_parts(void *context, int64_t from, int64_t to)
         return;
     }
     for (int64_t part = from; part < to; part++) {
-        const int64_t j = part * p->tile, n = clamp(p->n - j, 0, p->tile);
+        const int64_t j = part * p->tile, n = td_between(p->n - j, 0, p->tile);
         const td_matrix b = {(const uint16_t *)p->b.data + j * p->b.column, p->b.row, p->b.column};
         TD_ISA_PICK(td_gemm_pairs_table)->pack_some(n, p->k, b, 0, n, packed);
         multiply(p, p->m, n, p->a, packed, p->bias && !p->transposed ? p->bias + j : p->bias, in_c(p, 0, j));
@@ -184,9 +179,9 @@ static void *pair_copy(td_matrix *x, int64_t rows, int64_t k, size_t *bytes)
     if (!job.to)
         return NULL;
     if (x->row == 1 && rows > 1)
-        td_parallel_for(0, job.pairs, clamp((1 << 15) / (rows + 1), 1, 1 << 15), copy_pairs, &job);
+        td_parallel_for(0, job.pairs, td_between((1 << 15) / (rows + 1), 1, 1 << 15), copy_pairs, &job);
     else
-        td_parallel_for(0, rows, clamp((1 << 15) / (k + 1), 1, 1 << 15), copy_rows, &job);
+        td_parallel_for(0, rows, td_between((1 << 15) / (k + 1), 1, 1 << 15), copy_rows, &job);
     *x = x->row == 1 && rows > 1 ? (td_matrix){job.to, 1, rows} : (td_matrix){job.to, job.pairs, 1};
     return job.to;
 }
@@ -198,25 +193,25 @@ static bool parts_of(product *p)
     const int64_t threads = td_num_threads();
     if (p->m < FEW) {
         /* As many columns as a part of the second cache takes, so that b is read once. */
-        const int64_t most = clamp((1 << 17) / ((p->k + 1) / 2) / WIDE, 1, WIDEST / WIDE) * WIDE;
-        p->tile = clamp(rounded_up(p->n / threads, WIDE), WIDE, most);
-        td_parallel_for(0, (p->n + p->tile - 1) / p->tile, clamp((1 << 18) / (p->m * p->tile * p->k), 1, 64), column_parts, p);
+        const int64_t most = td_between((1 << 17) / ((p->k + 1) / 2) / WIDE, 1, WIDEST / WIDE) * WIDE;
+        p->tile = td_between(rounded_up(p->n / threads, WIDE), WIDE, most);
+        td_parallel_for(0, (p->n + p->tile - 1) / p->tile, td_between((1 << 18) / (p->m * p->tile * p->k), 1, 64), column_parts, p);
         return !p->failed;
     }
-    const int64_t pairs = (p->k + 1) / 2, widest = p->tiles ? clamp(WIDEST_PACKED / pairs / WIDE * WIDE, WIDEST, 4 * WIDEST) : WIDEST;
+    const int64_t pairs = (p->k + 1) / 2, widest = p->tiles ? td_between(WIDEST_PACKED / pairs / WIDE * WIDE, WIDEST, 4 * WIDEST) : WIDEST;
     const size_t bytes = (size_t)td_gemm_packed_size(p->n < widest ? p->n : widest, pairs, LANES) * 4;
     float *packed = td_mem_alloc(bytes);
     if (!packed)
         return false;
     for (int64_t j = 0; j < p->n; j += widest) {
         product some = *p;
-        some.n = clamp(p->n - j, 0, widest), some.packed = packed, some.tile = 2 * WIDE;
+        some.n = td_between(p->n - j, 0, widest), some.packed = packed, some.tile = 2 * WIDE;
         some.b.data = (const uint16_t *)p->b.data + j * p->b.column;
         some.bias = p->bias && !p->transposed ? p->bias + j : p->bias, some.c = in_c(p, 0, j);
-        td_parallel_for(0, (some.n + some.tile - 1) / some.tile, clamp((1 << 15) / (some.tile * p->k), 1, 1 << 15), pack_parts, &some);
+        td_parallel_for(0, (some.n + some.tile - 1) / some.tile, td_between((1 << 15) / (some.tile * p->k), 1, 1 << 15), pack_parts, &some);
         const int64_t each = threads > 1 ? p->m / (4 * threads) : p->m;
-        some.tile = p->tiles ? rounded_up(clamp(each, 32, 32 * td_tile_group(some.n, pairs)), 32) : rounded_up(clamp(p->m / (4 * threads), 24, 128), 24);
-        td_parallel_for(0, (p->m + some.tile - 1) / some.tile, clamp((1 << 18) / (some.tile * some.n * p->k), 1, 1 << 18), row_parts, &some);
+        some.tile = p->tiles ? rounded_up(td_between(each, 32, 32 * td_tile_group(some.n, pairs)), 32) : rounded_up(td_between(p->m / (4 * threads), 24, 128), 24);
+        td_parallel_for(0, (p->m + some.tile - 1) / some.tile, td_between((1 << 18) / (some.tile * some.n * p->k), 1, 1 << 18), row_parts, &some);
         p->failed |= some.failed;
     }
     td_mem_free(packed, bytes);
@@ -279,7 +274,7 @@ int td_gemm_pairs(int64_t count, int64_t m, int64_t n, int64_t k, float alpha, t
         all.step_a = step_b, all.step_b = step_a;
     }
     if (count >= 2 * td_num_threads())
-        td_parallel_for(0, count, clamp((1 << 18) / (m * n * k), 1, 1 << 18), several, &all);
+        td_parallel_for(0, count, td_between((1 << 18) / (m * n * k), 1, 1 << 18), several, &all);
     else
         several(&all, 0, count);
     return all.failed ? td_error(TD_E_MEMORY, "DefaultCPUAllocator: can't allocate memory for a matrix product") : 0;
