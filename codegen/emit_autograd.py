@@ -630,15 +630,22 @@ class Nodes(Rows):
         test = ' || '.join(f'td_tangent({s.argument(a.strip()).c})' for key in formulas for a in key.split(','))
         call = ', '.join(['keys & ~TD_KEYSET(TD_KEY_FORWARD_AD)', *op.names()])
         lines += [f'static {op.declaration("forward_" + c, ["td_keyset keys"])}', '{']
+        # A native operator's body may call others, whose tangents nobody needs.
+        native = op.kind == 'native'
+        begin = '    td_keyset before = td_forward_begin();'
+        if native:
+            lines += [f'    if (!({test}))', f'        return invoke_{c}({call});', begin]
         if several:
-            lines += [f'    int status = invoke_{c}({call});', f'    if (status || !({test}))', '        return status;',
-                      '    td_keyset before = td_forward_begin();', f'    td_tensor *sums[{n}] = {{0}};',
-                      f'    status = tangent_{c}({", ".join([*op.names(), "sums"])});',
+            lines += [f'    int status = invoke_{c}({call});', f'    td_tensor *sums[{n}] = {{0}};']
+            lines += ['    if (status)', f'        return td_forward_end_all(before, status, 0, results, {n}, sums);'] if native else [
+                f'    if (status || !({test}))', '        return status;', begin]
+            lines += [f'    status = tangent_{c}({", ".join([*op.names(), "sums"])});',
                       f'    return td_forward_end_all(before, status, {len(s.results)}, results, {n}, sums);', '}', '']
         else:
-            lines += [f'    td_tensor *result = invoke_{c}({call});', f'    if (!result || !({test}))', '        return result;',
-                      '    td_keyset before = td_forward_begin();', '    td_tensor *sum = NULL;',
-                      f'    int status = tangent_{c}({", ".join(["result", *op.names(), "&sum"])});',
+            lines += [f'    td_tensor *result = invoke_{c}({call});', '    td_tensor *sum = NULL;']
+            lines += ['    if (!result)', '        return td_forward_end(before, -1, NULL, NULL, false);'] if native else [
+                f'    if (!result || !({test}))', '        return result;', begin]
+            lines += [f'    int status = tangent_{c}({", ".join(["result", *op.names(), "&sum"])});',
                       f'    return td_forward_end(before, status, result, sum, {str(bool(conjugates)).lower()});', '}', '']
         self.code.append('\n'.join(lines))
         return f'forward_{c}'

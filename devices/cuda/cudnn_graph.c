@@ -125,8 +125,10 @@ static cudnnBackendDescriptor_t graph(maker *m, const form *f)
         const bool wide = f->type == CUDNN_DATA_DOUBLE;
         const int type = wide ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
         set_descriptor(m, operation, operations[f->kind].convolution, of);
-        set(m, operation, operations[f->kind].alpha, type, 1, wide ? (const void *)&(double){1} : &(float){1});
-        set(m, operation, operations[f->kind].beta, type, 1, wide ? (const void *)&(double){0} : &(float){0});
+        const double wide_factors[] = {1, 0};
+        const float factors[] = {1, 0};
+        set(m, operation, operations[f->kind].alpha, type, 1, wide ? (const void *)wide_factors : factors);
+        set(m, operation, operations[f->kind].beta, type, 1, wide ? (const void *)(wide_factors + 1) : factors + 1);
     }
     end(m, operation);
     cudnnBackendDescriptor_t d = begin(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

@@ -202,6 +202,8 @@ def add_module(name):
         return self._apply(lambda x: x.to(module._of(device)))
 
     move.__name__ = move_module.__name__ = name
+    move.__doc__ = f"The tensor on device `device` of {name}, a number or a device; None: the current one. As ``to`` does it."
+    move_module.__doc__ = f"Moves all parameters and buffers to device `device` of {name}; None: the current one. Returns the module."
     if not hasattr(tede.Tensor, f"is_{name}") or name in _KNOWN:
         setattr(tede.Tensor, name, move)
         setattr(tede.Tensor, f"is_{name}", property(lambda self: self.device.type == name))

@@ -220,8 +220,10 @@ class Cluster:
 
 def _near_cube(n):
     """Three factors of n, as equal as can be; two or one where there are no three."""
-    best = min(((x, y, n // x // y) for x in range(1, n + 1) if n % x == 0 for y in range(x, n // x + 1) if n // x % y == 0 and n // x // y >= y),
-               key=lambda d: d[2] - d[0])
+    if not 0 < n < 1 << 31:
+        raise ValueError(f"a torus of {n} nodes: expected 1 to {2**31 - 1}")
+    best = min(((x, y, n // x // y) for x in range(1, round(n ** (1 / 3)) + 1) if n % x == 0
+                for y in range(x, math.isqrt(n // x) + 1) if n // x % y == 0), key=lambda d: d[2] - d[0])
     return tuple(d for d in best if d > 1) or (1,)
 
 

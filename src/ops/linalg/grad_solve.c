@@ -281,8 +281,10 @@ int td_op_slogdet_tangent(td_tensor **results, td_tensor *t, td_tensor *A, td_te
     td_tensor_release(pair[1]);
     LET(diagonal) = td_diagonal(ratio, 0, -2, -1);
     LET(trace) = td_sum_dim_intlist(diagonal, 1, (int64_t[]){-1}, false, TD_DTYPE_NONE);
-    if (!td_is_complex(A))
-        return give_all(2, results, (td_tensor *[]){TD_NONE, trace});
+    if (!td_is_complex(A)) {        /* the sign is constant */
+        LET(still) = td_zeros_like(sign);
+        return give_all(2, results, (td_tensor *[]){still, trace});
+    }
     LET(real) = td_real(trace);
     LET(imag) = td_imag(trace);
     LET(rotation) = td_times(imag, td_complex(0, 1));
