@@ -214,3 +214,8 @@ def test_every_level_of_the_processor_gives_the_same_bits():
         assert ran.returncode == 0, ran.stderr
         made.add(ran.stdout)
     assert len(made) == 1
+
+
+def test_joining_no_tensors_is_an_error():
+    with pytest.raises(RuntimeError, match='non-empty list'):
+        tede.ops.aten._quantized_cat([], 0, 1., 0, False)

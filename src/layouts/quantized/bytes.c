@@ -114,7 +114,7 @@ td_tensor *td_quantized_joined(int64_t n, td_tensor *const *tensors, int64_t dim
 td_tensor *td_op__quantized_cat(int64_t n, td_tensor *const *tensors, int64_t dim, double scale, int64_t zero_point, bool sums)
 {
     (void)dim, (void)scale, (void)zero_point, (void)sums;
-    return td_layout_refuse("_quantized_cat", n ? tensors[0] : NULL);
+    return n ? td_layout_refuse("_quantized_cat", tensors[0]) : td_fail(TD_E_RUNTIME, "_quantized_cat: expected a non-empty list of tensors");
 }
 td_tensor *td_quantized__quantized_cat(int64_t n, td_tensor *const *tensors, int64_t dim, double scale, int64_t zero_point, bool sums)
 {
