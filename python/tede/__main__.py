@@ -91,7 +91,7 @@ def text(found, rows):
              f"compiler      {found['compiler'] or 'none: compile() runs on the loops that are there; a C compiler would make hot ones anew'}"]
     lines += [f"{name:<13} {what}" for name, what in found["devices"].items()]
     lines += ["", "packages that it uses where they are:"]
-    lines += [f"  {name:<24}{found['packages'][name] or 'no':<10}{what}" for name, what in _PACKAGES.items()]
+    lines += [f"  {name:<24}{found['packages'][name] or 'no':<15}{what}" for name, what in _PACKAGES.items()]
     if rows:
         lines += ["", "measured now, the best of several runs:"]
         lines += [f"  {figure:>9.1f} {unit:<8} {what}" for what, figure, unit in rows]
