@@ -150,3 +150,15 @@ def test_complex_pivots_are_the_largest_by_the_sum_of_parts(lib, kind, n):
     assert lib.linalg.lu_factor_ex(lib.from_numpy(b))[2].tolist() == [0, n, 0]
     tiny = lib.tensor([[complex(1e-30, 1e-30)]], dtype=getattr(lib, kind))
     assert abs(lib.linalg.inv(tiny).item() * complex(1e-30, 1e-30) - 1) < 1e-6
+
+
+@pytest.mark.parametrize('dtype', ['float16', 'bfloat16', 'int32', 'complex32', 'bool'])
+def test_other_dtypes_are_refused(lib, dtype):
+    """By helpers that nothing else checks for, too: some were taken for complex128, and read too far."""
+    a, b = lib.ones(5, 5).to(getattr(lib, dtype)), lib.ones(5, 3).to(getattr(lib, dtype))
+    calls = [lambda: lib.linalg.qr(a), lambda: lib.linalg.solve_triangular(a, b, upper=True), lambda: lib.cholesky_solve(b, a)]
+    if lib.__name__ != 'torch':
+        calls.append(lambda: lib.ops.aten.cholesky_solve_helper(b, a, True))
+    for call in calls:
+        with pytest.raises(RuntimeError):
+            call()

@@ -95,9 +95,19 @@ static void some_triangles(void *context, int64_t from, int64_t to)
     }
 }
 
+/* Of the formats that our kernels have. */
+static int check_numbers(const char *op, td_dtype dtype)
+{
+    if (dtype == TD_F32 || dtype == TD_F64 || dtype == TD_C64 || dtype == TD_C128)
+        return 0;
+    return td_error(TD_E_RUNTIME, "\"%s\" not implemented for '%s'", op, td_dtype_title(dtype));
+}
+
 /* Columns are shared out where there are many, which doesn't change a number. */
 static int run_triangles(triangles *t)
 {
+    if (check_numbers("triangular_solve_cpu", (td_dtype)t->x->dtype))
+        return -1;
     const batch b = batch_of(t->x);
     enum { FEW = 64 };
     t->n = t->right ? b.columns : b.rows, t->k = t->right ? b.rows : b.columns;
@@ -437,6 +447,8 @@ static int real_qr(td_tensor *A, bool vectors, td_tensor *q, td_tensor *r)
 int td_cpu_linalg_qr(td_tensor *A, const char *mode, td_tensor *out0, td_tensor *out1)
 {
     td_dtype dtype = (td_dtype)A->dtype;
+    if (check_numbers("geqrf_cpu", dtype))
+        return -1;
     if (!td_dtype_is_complex(dtype))
         return real_qr(A, *mode != 'r' || mode[1], out0, out1);
     td_lapack_function *geqrf = td_lapack("geqrf", NULL, dtype), *orgqr = geqrf ? td_lapack("orgqr", "ungqr", dtype) : NULL;
