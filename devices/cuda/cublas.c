@@ -233,10 +233,7 @@ static cublasStatus_t choose(cublasLtHandle_t h, const described *d, plan *p)
 /* NULL with an error. */
 static const plan *plan_of(cublasLtHandle_t h, const shape *s, const described *d)
 {
-    unsigned hash = 2166136261u;
-    for (size_t i = 0; i < sizeof *s / sizeof(int); i++)
-        hash = (hash ^ ((const unsigned *)(const void *)s)[i]) * 16777619u;
-    plan **bucket = &plans[(hash ^ hash >> 15) % BUCKETS], *p = *bucket;
+    plan **bucket = &plans[cuda_bucket(s, sizeof *s, BUCKETS)], *p = *bucket;
     while (p && memcmp(&p->shape, s, sizeof *s))
         p = p->next;
     if (p)

@@ -195,19 +195,11 @@ static cudnnStatus_t choose(cudnnHandle_t h, plan *p, const td_convolution_call 
     return status;
 }
 
-static unsigned hash_of(const shape *s)
-{
-    unsigned hash = 2166136261u;
-    for (size_t i = 0; i < sizeof *s / sizeof(int); i++)
-        hash = (hash ^ (unsigned)((const int *)s)[i]) * 16777619u;
-    return (hash ^ hash >> 15) % BUCKETS;
-}
-
 bool cuda_dnn_declined(cudnnStatus_t status) { return status >= CUDNN_STATUS_BAD_PARAM && status < CUDNN_STATUS_INTERNAL_ERROR; }
 
 static plan *plan_of(cudnnHandle_t h, const shape *s, const td_convolution_call *c, td_device device)
 {
-    plan **bucket = &plans[hash_of(s)], *p = *bucket;
+    plan **bucket = &plans[cuda_bucket(s, sizeof *s, BUCKETS)], *p = *bucket;
     while (p && memcmp(&p->shape, s, sizeof *s))
         p = p->next;
     if (p)

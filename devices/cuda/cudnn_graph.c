@@ -190,10 +190,7 @@ static cudnnBackendDescriptor_t choose(const form *f, cudnnBackendDescriptor_t g
 
 static plan *plan_of(const form *f)
 {
-    unsigned hash = 2166136261u;
-    for (size_t i = 0; i < sizeof *f / sizeof(int); i++)
-        hash = (hash ^ ((const unsigned *)(const void *)f)[i]) * 16777619u;
-    plan **bucket = &plans[(hash ^ hash >> 15) % BUCKETS], *p = *bucket;
+    plan **bucket = &plans[cuda_bucket(f, sizeof *f, BUCKETS)], *p = *bucket;
     while (p && memcmp(&p->form, f, sizeof *f))
         p = p->next;
     if (p)

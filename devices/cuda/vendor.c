@@ -86,3 +86,11 @@ int cuda_begin(cuda_handles *handles, int index, CUstream stream, cuda_handle **
 }
 
 void cuda_put_handle(cuda_handle *handle) { pthread_mutex_unlock(&handle->lock); }
+
+unsigned cuda_bucket(const void *key, size_t bytes, unsigned buckets)
+{
+    unsigned hash = 2166136261u;
+    for (size_t i = 0; i < bytes / sizeof(int); i++)
+        hash = (hash ^ ((const unsigned *)key)[i]) * 16777619u;
+    return (hash ^ hash >> 15) % buckets;
+}

@@ -39,4 +39,7 @@ typedef struct cuda_handles {
 int  cuda_begin(cuda_handles *handles, int index, CUstream stream, cuda_handle **handle);
 void cuda_put_handle(cuda_handle *handle);
 
+/* Of what a plan is kept for, whole ints without gaps: which of `buckets` lists it is in (FNV-1a of ints). */
+unsigned cuda_bucket(const void *key, size_t bytes, unsigned buckets);
+
 #endif

@@ -51,7 +51,7 @@ int td_resize_nearest(td_tensor *self, const td_resize_geometry *g, td_tensor *o
     const bool innermost = td_channels_innermost(self);
     const bool last = innermost && td_channels_innermost(out) && self->ndim - g->dims == 2;
     const td_dtype dtype = (td_dtype)out->dtype;
-    TD_AUTO td_tensor *x = last ? td_tensor_retain(self) : td_make_contiguous(self), *y = last ? td_tensor_retain(out) : td_writable(out, dtype);
+    TD_AUTO td_tensor *x = last ? td_tensor_retain(self) : td_make_contiguous(self), *y = last ? td_tensor_retain(out) : td_target(out, dtype);
     if (!x || !y)
         return -1;
     const int64_t channels = last ? self->sizes[1] : 1, lines = g->planes / channels * g->out[0] * g->out[1];
@@ -69,5 +69,5 @@ int td_resize_nearest(td_tensor *self, const td_resize_geometry *g, td_tensor *o
     }
     td_parallel_for(0, lines, td_grain(g->out[2] * channels), some_lines, &c);
     td_mem_free(block, bytes);
-    return last ? 0 : td_write_back(out, y);
+    return td_finish(out, y);
 }
